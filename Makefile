@@ -1,0 +1,70 @@
+# Needs Python 3.11 or newer, Java 17 or newer and make; everything else goes into .venv.
+
+PYTHON ?= python3
+BIN := .venv/bin
+UV := uv==0.13.8
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup test demo check bench goldens lock clean python java
+.DELETE_ON_ERROR:
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s  %s\n", $$1, $$2 }' Makefile
+
+setup: .venv/complete ## make .venv as requirements.lock pins it (minutes the first time, then nothing)
+
+# The stamp comes last: an interrupted setup is not a finished one.
+.venv/complete: requirements.lock setup.cfg pyproject.toml | python
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+test: java setup ## pass every test, the fast ones first
+	$(BIN)/pytest
+
+demo: setup ## plan the example declaration, and draw the plan to target/demo/plan.svg
+	@mkdir -p target/demo
+	$(BIN)/stairwise plan dags/rollups/trips.yaml --svg target/demo/plan.svg
+
+check: setup ## format, lint, import contracts, types, and the tests that need no engine, with coverage
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/lint-imports
+	$(BIN)/mypy
+	$(BIN)/pyright --pythonpath $(BIN)/python
+	$(BIN)/pytest -m "not airflow and not spark" --cov --cov-report=term
+
+bench: setup ## measure how good the plans are and how fast they come
+	$(BIN)/python bench/run.py
+
+goldens: setup ## rewrite the golden plans; then read the difference
+	$(BIN)/pytest tests/optimizer --write-goldens
+
+lock: | python ## pin the newest versions that setup.cfg and requirements-dev.in allow
+	$(PYTHON) -m venv target/lock
+	target/lock/bin/python -m pip install --quiet $(UV)
+	target/lock/bin/uv pip compile setup.cfg requirements-dev.in --extra all --upgrade --universal --python-version 3.11 \
+	  --generate-hashes --no-annotate --no-header --quiet --output-file requirements.lock
+
+clean: ## remove what make and the tools made
+	rm -rf .venv target build dist *.egg-info .coverage .coverage.* .hypothesis .import_linter_cache \
+	  .mypy_cache .pytest_cache .ruff_cache
+	find optimizer plugins spark_jobs dags tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
+
+python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "Stairwise needs Python 3.11 or newer, and '$(PYTHON)' is not: name one that is, as in make PYTHON=python3.11 setup." >&2; \
+	  exit 1; }
+
+# Spark starts the Java of JAVA_HOME if that is set, else the one on the path.
+java:
+	@java="$${JAVA_HOME:+$$JAVA_HOME/bin/}java"; \
+	version=$$("$$java" -version 2>&1 | sed -n 's/.* version "\([0-9.]*\).*/\1/p'); \
+	major="$${version%%.*}"; \
+	[ "$${major:-0}" -ge 17 ] || { \
+	  echo "Stairwise needs Java 17 or newer, and '$$java' is $${version:-missing}: install one, or set JAVA_HOME to where it is." >&2; \
+	  exit 1; }
