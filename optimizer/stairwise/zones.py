@@ -1,0 +1,165 @@
+"""Local time: what the wall clocks of an IANA zone show, in whole seconds.
+
+Instants are seconds since 1970-01-01T00:00Z; local times are seconds since 1970-01-01 00:00 on the zone's wall clock.
+Both are plain integers, so that nothing is rounded, and nothing before 1970 or before standard time is special. The
+zone database is read through `zoneinfo` alone.
+
+Limits: before the year 1 a zone keeps the offset it had then (local mean time); from 9999-12-20 on, its last one.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from functools import lru_cache
+from zoneinfo import ZoneInfo, available_timezones
+
+from stairwise.errors import ZoneError
+
+DAY_SECONDS = 86_400
+
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - the origin of wall clock seconds
+_FIRST_LOCAL = int((datetime(1, 1, 2) - _EPOCH).total_seconds())  # noqa: DTZ001
+_LAST_LOCAL = int((datetime(9999, 12, 20) - _EPOCH).total_seconds())  # noqa: DTZ001
+# No zone changes twice within 3.9 days (Africa/Freetown, 1939), so that no change hides between two samples.
+_STEP = 3 * DAY_SECONDS
+_SAMPLING = timedelta(seconds=_STEP)
+_ERA = 1_024 * _STEP
+_QUARTER_HOUR = 900
+# Wall clocks differ from UTC by less than a day.
+_REACH = 2 * DAY_SECONDS
+
+
+def checked_zone(name: str) -> str:
+    """Returns the zone's name, ``UTC`` for every name of UTC, once the zone database knows it.
+
+    >>> checked_zone("Etc/UTC"), checked_zone("Asia/Kathmandu")
+    ('UTC', 'Asia/Kathmandu')
+
+    Raises:
+        ZoneError: The database has no such zone; the hint names the nearest one.
+    """
+    try:
+        # Lower-case files such as `localtime` and `right/UTC` beside the database are not IANA names.
+        zone = ZoneInfo(name) if name[:1].isupper() else None
+    except (ValueError, OSError, KeyError):
+        zone = None
+    if zone is None:
+        raise ZoneError(f"zone '{name}': the zone database has no zone of that name.", hint=_hint(name), zone=name)
+    return "UTC" if zone.utcoffset(None) == timedelta(0) else name
+
+
+def offsets(zone: str, start: int, end: int) -> tuple[tuple[int, int], ...]:
+    """Returns each (first instant, seconds ahead of UTC) in force during [start, end), in order.
+
+    The first instant is `start` itself; neighbours differ.
+
+    >>> offsets("Europe/Paris", -1_855_958_970, -1_855_958_950)  # 1911: the end of local mean time
+    ((-1855958970, 561), (-1855958961, 0))
+    """
+    found: list[tuple[int, int]] = []
+    for era in range(start // _ERA, -(-end // _ERA)):
+        changes = _era(zone, era)
+        first = max(bisect_right(changes, (start, DAY_SECONDS)) - 1, 0)
+        for instant, offset in changes[first : bisect_left(changes, (end, -DAY_SECONDS))]:
+            if not found or found[-1][1] != offset:
+                found.append((max(instant, start), offset))
+    return tuple(found) if start < end else ()
+
+
+def to_local(zone: str, instant: int) -> int:
+    """Returns what the wall clock shows at an instant.
+
+    >>> divmod(to_local("Asia/Kathmandu", 0), 60)  # +5:30 until 1985
+    (330, 0)
+    """
+    changes = _era(zone, instant // _ERA)
+    return instant + changes[bisect_right(changes, (instant, DAY_SECONDS)) - 1][1]
+
+
+def to_instant(zone: str, local: int) -> int:
+    """Returns the first instant at which the wall clock shows `local` or later.
+
+    So a time that happens twice is the earlier instant, and one that never happens is the instant of the transition.
+
+    >>> midnight = 15338 * 86_400  # 2011-12-30, which Samoa skipped
+    >>> to_instant("Pacific/Apia", midnight) == to_instant("Pacific/Apia", midnight + 86_400)
+    True
+    """
+    pieces = offsets(zone, local - _REACH, local + _REACH)
+    if len(pieces) == 1:
+        return local - pieces[0][1]
+    ends = (*(instant for instant, _ in pieces[1:]), local + _REACH)
+    reached = (max(instant, local - offset) for instant, offset in pieces)
+    return next(instant for instant, end in zip(reached, ends, strict=True) if instant < end)
+
+
+@lru_cache(maxsize=16_384)
+def _era(zone: str, era: int) -> tuple[tuple[int, int], ...]:
+    """The offsets in force in one era of about 8 years, from its first instant."""
+    start, end = era * _ERA, (era + 1) * _ERA
+    clock = ZoneInfo(zone)
+    first = _clamped(start - _REACH)
+    changes = [(start, _seconds(clock.utcoffset(_wall(first))))]
+    if clock.utcoffset(None) is not None:
+        return tuple(changes)
+    for instant, offset in _changes(clock, first, _clamped(end + _REACH)):
+        if instant <= start:
+            changes = [(start, offset)]
+        elif instant < end:
+            changes.append((instant, offset))
+    return tuple(changes)
+
+
+def _changes(clock: ZoneInfo, first: int, last: int) -> Iterator[tuple[int, int]]:
+    """Each change of offset on the wall clock between two local times: its instant, and the new offset."""
+    before = clock.utcoffset(_wall(first))
+    sample = _wall(first)
+    for low in range(first, last, _STEP):
+        sample += _SAMPLING
+        if (after := clock.utcoffset(sample)) == before:
+            continue
+        # In the hours that happen twice or never the database answers with the earlier offset.
+        yield _first_other(clock, low, before) - max(_seconds(before), _seconds(after)), _seconds(after)
+        before = after
+
+
+def _first_other(clock: ZoneInfo, low: int, before: timedelta | None) -> int:
+    """The first local time of a step with another offset than before."""
+
+    def is_other(local: int) -> bool:
+        return clock.utcoffset(_wall(local)) != before
+
+    quarters = range(low, low + _STEP, _QUARTER_HOUR)
+    local = low + _QUARTER_HOUR * bisect_left(quarters, 1, key=is_other)
+    if is_other(local - 1):
+        local = local - _QUARTER_HOUR + bisect_left(range(local - _QUARTER_HOUR, local), 1, key=is_other)
+    return local
+
+
+def _wall(local: int) -> datetime:
+    return _EPOCH + timedelta(0, local)
+
+
+def _seconds(offset: timedelta | None) -> int:
+    return 0 if offset is None else offset.days * DAY_SECONDS + offset.seconds
+
+
+def _clamped(local: int) -> int:
+    return min(max(local, _FIRST_LOCAL), _LAST_LOCAL)
+
+
+def _hint(name: str) -> str:
+    """What to write in place of an unknown zone."""
+    ahead = re.fullmatch(r"(?:UTC|GMT)?([+-])0?([0-9]{1,2})(?::?00)?", name)
+    if ahead and 0 < int(ahead[2]) <= 12:
+        sign = "-" if ahead[1] == "+" else "+"
+        return f"name a place, as in Europe/Paris, or try Etc/GMT{sign}{ahead[2]} (IANA turns the sign round)."
+    names = sorted((known for known in available_timezones() if known[0].isupper()), reverse=True)
+    folded = {short: known for known in names for short in (known.lower().rpartition("/")[2], known.lower())}
+    wanted = name.lower().replace(" ", "_")
+    near = wanted if wanted in folded else next(iter(difflib.get_close_matches(wanted, folded, n=1, cutoff=0.8)), None)
+    return f"try {folded[near]}." if near else "name a place, as in Europe/Paris, or UTC."
