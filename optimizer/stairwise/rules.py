@@ -1,0 +1,133 @@
+"""What must hold between the parts of a declaration, each of which is legal by itself."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from stairwise.declared import Catalog, DeclaredWindow, Late, Layout, Source
+from stairwise.errors import RollupError
+from stairwise.span import Lookback, Span
+from stairwise.window import Window
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clash:
+    """A part that clashes with one before it.
+
+    Attributes:
+        section: Where it stands.
+        index: How many parts stand before it there.
+        error: Why the two cannot be together.
+    """
+
+    section: str
+    index: int
+    error: RollupError
+
+
+def clashes(
+    *,
+    keys: Sequence[str],
+    aggregates: Sequence[str],
+    windows: Sequence[DeclaredWindow],
+    lookback: Sequence[Lookback],
+    layout: Layout,
+) -> Iterator[Clash]:
+    """Yield every clash within the sections of a declaration."""
+    yield from name_clashes(keys, aggregates, layout)
+    yield from window_clashes(windows)
+    yield from lookback_clashes(lookback)
+
+
+def name_clashes(keys: Sequence[str], aggregates: Sequence[str], layout: Layout) -> Iterator[Clash]:
+    """Yield each name that two columns of a table would have, without regard to case.
+
+    >>> [str(clash.error) for clash in name_clashes(["Zone"], ["zone"], Layout.TABLES)]
+    ["aggregate 'zone': key 'Zone' has that name already (case makes no difference). Hint: rename it."]
+    """
+    taken: dict[str, str] = {}
+    for section, kind, names in (("keys", "key", keys), ("aggregates", "aggregate", aggregates)):
+        for index, name in enumerate(names):
+            message = ""
+            if layout is Layout.ONE_TABLE and name.lower() == "window":
+                message = (
+                    f"{kind} {name!r}: in the layout one_table, a column of that name says which window a row is of."
+                )
+            elif other := taken.get(name.casefold()):
+                case = "" if other.endswith(repr(name)) else " (case makes no difference)"
+                message = f"{kind} {name!r}: {other} has that name already{case}."
+            if message:
+                yield Clash(section=section, index=index, error=RollupError(message, hint="rename it.", name=name))
+            taken.setdefault(name.casefold(), f"{kind} {name!r}")
+
+
+def window_clashes(windows: Sequence[DeclaredWindow]) -> Iterator[Clash]:
+    """Yield each window that means what one before it means, or whose table has the name of another's.
+
+    >>> [clash.error.message for clash in window_clashes([DeclaredWindow.parse(text) for text in ("90m", "1h30m")])]
+    ["window '1h30m': the same as '90m'."]
+    """
+    meanings: dict[Window, DeclaredWindow] = {}
+    names: dict[str, DeclaredWindow] = {}
+    for index, declared in enumerate(windows):
+        same = meanings.setdefault(declared.window, declared)
+        namesake = names.setdefault(declared.name.lower(), declared)
+        if same is not declared:
+            message = f"window {declared.text!r}: the same as {same.text!r}."
+            yield Clash(
+                section="windows",
+                index=index,
+                error=RollupError(message, hint="keep one of the two.", text=declared.text),
+            )
+        elif namesake is not declared:
+            message = f"window {declared.text!r}: its table is called {declared.name}, like that of {namesake.text!r}."
+            hint = f"name one of them: {{window: {declared.text}, name: NAME}}."
+            yield Clash(section="windows", index=index, error=RollupError(message, hint=hint, text=declared.text))
+
+
+def lookback_clashes(lookback: Sequence[Lookback]) -> Iterator[Clash]:
+    """Yield each lookback that is due as often as one before it."""
+    for index, each in enumerate(lookback):
+        if each.cadence in [other.cadence for other in lookback[:index]]:
+            message = f"lookback '{each}': another one is due {each.cadence.value} already."
+            yield Clash(section="lookback", index=index, error=RollupError(message, hint="keep the longer one."))
+
+
+def check_lateness(late: Late, lateness: Span | None) -> None:
+    """Refuse to ignore rows that no limit makes late."""
+    if late is Late.IGNORE and lateness is None:
+        raise RollupError(
+            "late is ignore, but lateness is any: no row is ever too late.",
+            hint="give lateness a span such as 7 days, or remove late.",
+        )
+
+
+def check_target(source: Source, target: str | Catalog, windows: Sequence[DeclaredWindow], layout: Layout) -> None:
+    """Refuse a table of ours that would lie in, around or on the source's: each would destroy the other.
+
+    >>> trips = Source(path="lake/trips", time="pickup_at")
+    >>> check_target(trips, "./lake/trips", (DeclaredWindow.parse("5m"),), Layout.TABLES)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    stairwise.errors.RollupError: target './lake/trips': table lake/trips/5m and the source lake/trips ...
+    """
+    if isinstance(target, Catalog):
+        names = [f"{target.schema}.{declared.name}" for declared in windows]
+        taken = [name for name in names if source.table is not None and name.lower() == source.table.lower()]
+        if taken:
+            raise RollupError(f"target {target.schema}: table {taken[0]} is the source.", hint="choose another schema.")
+        return
+    root = posixpath.normpath(target)
+    ours = [root] if layout is Layout.ONE_TABLE else [posixpath.join(root, declared.name) for declared in windows]
+    theirs = None if source.path is None else posixpath.normpath(source.path)
+    for table in ours:
+        if theirs is not None and (_holds(theirs, table) or _holds(table, theirs)):
+            raise RollupError(
+                f"target {target!r}: table {table} and the source {theirs} lie within each other.",
+                hint="choose a directory beside the source's.",
+            )
+
+
+def _holds(directory: str, path: str) -> bool:
+    return f"{path}/".startswith(f"{directory}/")

@@ -1,0 +1,333 @@
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stairwise.aggregate import Aggregate
+from stairwise.declared import TimeUnit
+from stairwise.duration import Duration
+from stairwise.errors import DeclarationError, DeclarationProblems, DurationError, RollupError
+from stairwise.instant import format_instant, parse_instant
+from stairwise.names import text_of
+from stairwise.rollup import Catalog, DeclaredWindow, Estimates, Late, Layout, NullTime, Rollup, Source
+from stairwise.span import Cadence, Lookback, Span
+from stairwise.window_text import parse_window
+from tests.strategies import instants, windows, zones
+
+FULL = """\
+rollup: trips
+source:
+  path: lake/trips
+  format: parquet
+  time: pickup_at
+  zone: Europe/Paris
+  where: fare >= 0
+  retain: 2 years
+keys: [zone_id]
+aggregates:
+  trips: count()
+  tips: sum(tip) where payment = 'card'
+windows:
+  - 1h every 15m
+  - day in Europe/Paris
+  - {window: week from sunday, name: us_week, retain: 5 years}
+target:
+  catalog: lake.rollups
+lateness: 7d
+late: ignore
+null_time: skip
+partial: true
+delay: 10m
+future: 1d
+lookback:
+  - 1d every run
+  - 7d daily
+start: 2024-01-01T00:00:00Z
+layout: one_table
+estimates:
+  rows_per_day: 1000000
+  distinct_keys: 200
+"""
+
+
+TRIPS = Rollup(
+    name="trips",
+    source=Source(table="lake.trips", time="pickup_at"),
+    keys=("zone_id",),
+    aggregates={"trips": "count()"},
+    windows=("1h",),
+    target="lake/rollups/trips",
+)
+
+
+def trips(
+    *,
+    source: Source = TRIPS.source,
+    keys: Iterable[str] = TRIPS.keys,
+    aggregates: Mapping[str, str] | None = None,
+    windows: Iterable[str] = ("1h",),
+    target: str | Catalog = TRIPS.target,
+    late: str = "correct",
+) -> Rollup:
+    return Rollup(
+        name="trips",
+        source=source,
+        keys=keys,
+        aggregates={"trips": "count()"} if aggregates is None else aggregates,
+        windows=windows,
+        target=target,
+        late=late,
+    )
+
+
+def test_python_and_yaml_declare_the_same_value() -> None:
+    declared = Rollup(
+        name="trips",
+        source=Source(
+            path="lake/trips",
+            format="parquet",
+            time="pickup_at",
+            zone="Europe/Paris",
+            where="fare >= 0",
+            retain="2 years",
+        ),
+        keys=["zone_id"],
+        aggregates={"trips": "count()", "tips": "sum(tip) where payment = 'card'"},
+        windows=[
+            "1h every 15m",
+            "day in Europe/Paris",
+            {"window": "week from sunday", "name": "us_week", "retain": "5 years"},
+        ],
+        target=Catalog("lake.rollups"),
+        lateness="7 days",
+        late="ignore",
+        null_time="skip",
+        partial=True,
+        delay="10m",
+        future="1d",
+        lookback=["1 day every run", "7 days daily"],
+        start="2024-01-01",
+        layout="one_table",
+        estimates=Estimates(rows_per_day=1_000_000, distinct_keys=200),
+    )
+    assert declared == Rollup.from_yaml(FULL)
+    assert hash(declared) == hash(Rollup.from_yaml(FULL))
+    assert declared.to_yaml() == FULL
+
+
+def test_fields_hold_values_and_not_texts() -> None:
+    rollup = Rollup.from_yaml(FULL)
+    assert rollup.aggregates[0] == ("trips", Aggregate.parse("count()"))
+    assert rollup.windows[2] == DeclaredWindow(
+        window=parse_window("week from sunday"), text="week from sunday", name="us_week", retain=Span(months=60)
+    )
+    assert (rollup.lateness, rollup.late, rollup.null_time) == (Span(604_800), Late.IGNORE, NullTime.SKIP)
+    assert (rollup.delay, rollup.future, rollup.start) == (Duration(600), Span(86_400), 1_704_067_200)
+    assert rollup.lookback == (Lookback(Span(86_400), Cadence.RUN), Lookback(Span(604_800), Cadence.DAILY))
+    assert rollup.layout is Layout.ONE_TABLE
+
+
+def test_values_may_stand_for_their_texts() -> None:
+    rollup = Rollup.from_yaml(FULL)
+    assert dataclasses.replace(rollup) == rollup
+
+
+def test_defaults_may_be_written_or_left_out() -> None:
+    written = """\
+rollup: trips
+source: {table: lake.trips, format: delta, time: pickup_at, unit: null, zone: UTC, where: null, retain: any}
+keys: [zone_id]
+aggregates: {trips: count()}
+windows: [1h]
+target: lake/rollups/trips
+lateness: any
+late: correct
+null_time: fail
+partial: false
+delay: 0s
+future: any
+lookback: null
+start: null
+layout: tables
+estimates: {rows_per_day: null, distinct_keys: null}
+"""
+    assert Rollup.from_yaml(written) == TRIPS
+    assert TRIPS.to_yaml() == (
+        "rollup: trips\nsource:\n  table: lake.trips\n  time: pickup_at\nkeys: [zone_id]\n"
+        "aggregates:\n  trips: count()\nwindows: [1h]\ntarget: lake/rollups/trips\n"
+    )
+
+
+def test_a_query_of_several_lines_stays_readable() -> None:
+    source = Source(sql="SELECT *\n\nFROM trips -- all: of them\n", time="at", unit="ms")
+    rollup = trips(source=source)
+    assert "  sql: |-\n    SELECT *\n\n    FROM trips -- all: of them\n  time: at\n  unit: ms\n" in rollup.to_yaml()
+    assert Rollup.from_yaml(rollup.to_yaml()) == rollup
+    assert source.unit is TimeUnit.MILLISECONDS
+
+
+def test_a_window_has_the_same_name_however_it_is_given() -> None:
+    assert DeclaredWindow.parse("1h every 15m  as quarter") == DeclaredWindow.parse("1h every 15m", name="quarter")
+    assert DeclaredWindow.parse("day  in Europe/Paris").name == "day_in_europe_paris"
+
+
+@pytest.mark.parametrize(
+    ("build", "error"),
+    [
+        (lambda: trips(windows=()), "windows are empty: at least one is needed. Hint: add one, such as 1h."),
+        (
+            lambda: trips(aggregates={}),
+            "aggregates are empty: at least one is needed. Hint: add one, such as trips: count().",
+        ),
+        (
+            lambda: trips(keys="zone_id"),
+            "keys is a string, where several are wanted. Hint: write keys=['zone_id'].",
+        ),
+        (lambda: trips(windows="5m"), "windows is a string, where several are wanted. Hint: write windows=['5m']."),
+        (
+            lambda: DeclaredWindow.of({"window": "5m", "title": "fine"}),
+            (
+                "a window has the keys window, title: window is needed, name and retain are known beside it. "
+                "Hint: write such as {'window': '5m', 'name': 'fine'}."
+            ),
+        ),
+        (lambda: text_of(3, "a key"), "a key is int, where text is wanted. Hint: give a string."),
+        (lambda: trips(windows=["90m", "1h30m"]), "window '1h30m': the same as '90m'. Hint: keep one of the two."),
+        (
+            lambda: trips(late="ignore"),
+            (
+                "late is ignore, but lateness is any: no row is ever too late. "
+                "Hint: give lateness a span such as 7 days, or remove late."
+            ),
+        ),
+        (
+            lambda: trips(source=Source(path="lake", time="t")),
+            (
+                "target 'lake/rollups/trips': table lake/rollups/trips/1h and the source lake lie within each other. "
+                "Hint: choose a directory beside the source's."
+            ),
+        ),
+    ],
+)
+def test_python_is_checked_as_yaml_is(build: Callable[[], object], error: str) -> None:
+    with pytest.raises(RollupError) as raised:
+        build()
+    assert str(raised.value) == error
+
+
+def test_a_directory_beside_the_source_is_none_of_its_own() -> None:
+    assert trips(source=Source(path="lake/rollups/trips/1h_raw", time="t")).target == "lake/rollups/trips"
+    assert trips(source=Source(table="lake.trips", time="t"), target=Catalog("lake")).target == Catalog("lake")
+
+
+@pytest.mark.parametrize(
+    ("path", "error"),
+    [
+        ("missing.yaml", "the file cannot be read (No such file or directory). Hint: check the path."),
+        (".", "the file cannot be read (Is a directory). Hint: check the path."),
+        ("a\0b", "the file cannot be read (embedded null byte). Hint: check the path."),
+    ],
+)
+def test_a_file_that_cannot_be_read(tmp_path: Path, path: str, error: str) -> None:
+    with pytest.raises(DeclarationProblems) as raised:
+        Rollup.from_file(tmp_path / path)
+    assert str(raised.value) == f"{tmp_path / path}: {error}"
+
+
+@pytest.mark.parametrize(
+    ("text", "span", "written"),
+    [
+        ("5m", Span(300), "5m"),
+        ("1 week", Span(604_800), "7d"),
+        ("Day", Span(86_400), "1d"),
+        ("18 months", Span(months=18), "6 quarters"),
+        ("1 month", Span(months=1), "1 month"),
+        ("0 years", Span(), "0s"),
+    ],
+)
+def test_spans(text: str, span: Span, written: str) -> None:
+    assert Span.parse(text) == span
+    assert str(span) == written
+    assert Span.parse(written) == span
+
+
+@pytest.mark.parametrize(("seconds", "months"), [(1, 1), (0, -1)])
+def test_a_span_is_seconds_or_months(seconds: int, months: int) -> None:
+    with pytest.raises(DurationError) as raised:
+        Span(seconds, months)
+    assert str(raised.value) == (
+        f"span of {seconds} s and {months} months: seconds or months, and none below 0. Hint: give one of the two."
+    )
+
+
+@pytest.mark.parametrize("text", ["2024-01-31T06:00:00", "20240131", "2024-01-31Z", "2024-1-31", "2024-01-31T06Z", ""])
+def test_instants_have_one_form(text: str) -> None:
+    with pytest.raises(DeclarationError):
+        parse_instant(text)
+
+
+@given(instants())
+def test_instants_round_trip(instant: int) -> None:
+    assert parse_instant(format_instant(instant)) == instant
+
+
+def spans() -> st.SearchStrategy[Span]:
+    return st.builds(Span, st.integers(1, 10**9)) | st.builds(Span, months=st.integers(1, 1_000))
+
+
+def texts() -> st.SearchStrategy[str]:
+    return st.text("ab1: #'\"\\-[]{},&*!|>%@`~?\t\n\x85\u2028\ufeffé日😀", min_size=1, max_size=20).filter(str.strip)
+
+
+def names() -> st.SearchStrategy[str]:
+    return st.sampled_from(["a", "on", "null", "true", "trips", "Größe", "x1"])
+
+
+@st.composite
+def sources(draw: st.DrawFn) -> Source:
+    return Source(
+        path=draw(texts().map(lambda text: f"raw/{text}/x")),
+        time=draw(texts()),
+        zone=draw(zones()),
+        format=draw(st.sampled_from(["delta", "parquet"])),
+        where=draw(st.none() | st.sampled_from(["fare > 0", "a = ': #' and b"])),
+        retain=draw(st.none() | spans()),
+    )
+
+
+@st.composite
+def rollups(draw: st.DrawFn) -> Rollup:
+    declared = draw(st.lists(windows(), min_size=1, max_size=4, unique=True))
+    lateness = draw(st.none() | spans())
+    return Rollup(
+        name=draw(st.sampled_from(["trips", "no", "Null", "y"])),
+        source=draw(sources()),
+        keys=draw(st.lists(st.sampled_from(["k", "off", "zone-id", "日本", "'q'", "a.b"]), unique=True)),
+        aggregates=dict.fromkeys(draw(st.lists(names(), min_size=1, unique=True)), "count() where a = ', ]: #'"),
+        windows=[
+            DeclaredWindow(window=window, text=str(window), name=f"w{index}", retain=draw(st.none() | spans()))
+            for index, window in enumerate(declared)
+        ],
+        target=draw(texts().map(lambda text: f"out/{text}/x") | st.just(Catalog("lake.rollups"))),
+        lateness=lateness,
+        late=draw(st.sampled_from(Late)) if lateness else Late.CORRECT,
+        partial=draw(st.booleans()),
+        start=draw(st.none() | instants()),
+        lookback=[
+            Lookback(draw(spans()), cadence) for cadence in draw(st.lists(st.sampled_from(Cadence), unique=True))
+        ],
+        estimates=Estimates(rows_per_day=draw(st.none() | st.integers(1, 10**15))),
+    )
+
+
+@settings(max_examples=50)
+@given(rollups())
+def test_every_rollup_round_trips(rollup: Rollup) -> None:
+    text = rollup.to_yaml()
+    assert Rollup.from_yaml(text) == rollup
+    assert Rollup.from_yaml(text.encode()).to_yaml() == text
