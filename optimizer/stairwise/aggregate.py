@@ -7,7 +7,6 @@ and how exact it is follow from the primitives in its formula. So a new aggregat
 
 from __future__ import annotations
 
-import hashlib
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -301,10 +300,12 @@ class Partial:
         """
         if self == ROWS:
             return "_rows"
+        from hashlib import sha256
+
         identity = ascii((self.primitive.value, self.arguments, self.condition, self.parameter))
         words = re.findall("[a-z0-9]+", " ".join(self.arguments).lower())
         readable = "_".join([self.primitive.value, *words])[:32].rstrip("_")
-        return f"_{readable}_{hashlib.sha256(identity.encode()).hexdigest()[:8]}"
+        return f"_{readable}_{sha256(identity.encode()).hexdigest()[:8]}"
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -6,7 +6,6 @@ parentheses and ``where`` without being fooled by quotes and comments, and to wr
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from decimal import Decimal
 from itertools import pairwise
 
 from stairwise.errors import AggregateError
+from stairwise.names import nearest
 
 _LEXEME = re.compile(
     r"""
@@ -69,11 +69,10 @@ class Call:
             conditions = [each for each in (self.arguments[0], self.condition) if each is not None]
             both = conditions[0] if len(conditions) == 1 else " and ".join(f"({each})" for each in conditions)
             return self.refusal(rule, f"try {written('count', (), both)}.")
-        near = difflib.get_close_matches(self.name, names, n=1)
-        nearest = _OTHER_NAMES.get(self.name) or (near[0] if near else None)
-        if nearest is None:
+        meant = _OTHER_NAMES.get(self.name) or nearest(self.name, names)
+        if not meant:
             return self.refusal(rule, f"the aggregates are {', '.join(dict.fromkeys(names))}.")
-        return self.refusal(rule, f"try {written(nearest, self.arguments, self.condition)}.")
+        return self.refusal(rule, f"try {written(meant, self.arguments, self.condition)}.")
 
     def check_expressions(self, count: int, names: Collection[str]) -> None:
         """Refuse the call unless its first ``count`` arguments and its condition are expressions over one row.

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from types import MappingProxyType
 
 from stairwise.errors import DurationError
@@ -122,6 +121,8 @@ def _refused_items(text: str, items: list[tuple[str, str]]) -> DurationError:
             hint = "try 1m for a minute; a month has no fixed length." if word == "M" else "try 5m, 1h30m or 1d."
             return _error(text, f"'{word}' is not a unit (the units are w, d, h, m and s).", hint)
         units.append(unit)
+    from fractions import Fraction
+
     total = sum(Fraction(count) * UNIT_SECONDS[unit] for (count, _), unit in zip(items, units, strict=True))
     if total.denominator != 1:
         return _error(text, "a second is the smallest unit, and counts are whole.", "try 1s.")

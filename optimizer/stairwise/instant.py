@@ -33,18 +33,18 @@ def parse_instant(text: str) -> int:
             f"instant {text!r}: a time of day needs a zone.", hint=f"try {text.strip()}Z.", text=text
         )
     try:
-        moment = datetime.fromisoformat(shape[0] if shape["zone"] else f"{shape[0]}T00:00Z")
-    except ValueError as error:
+        moment = datetime.fromisoformat(shape[0] if shape["zone"] else f"{shape[0]}T00:00Z").astimezone(UTC)
+    except (ValueError, OverflowError) as error:
         raise DeclarationError(
-            f"instant {text!r}: {error}.", hint="write a day and a time that exist.", text=text
+            f"instant {text!r}: {str(error).removesuffix('.')}.", hint="write a day and a time that exist.", text=text
         ) from error
     return (moment - _EPOCH) // _SECOND
 
 
 def format_instant(instant: int) -> str:
-    """Return the ISO 8601 text of an instant, in UTC with ``Z``.
+    """Return the ISO 8601 text of an instant of the years 1 to 9999, in UTC with ``Z``; years have four digits.
 
-    >>> format_instant(-1800)
-    '1969-12-31T23:30:00Z'
+    >>> format_instant(-1800), format_instant(parse_instant("0987-06-05"))
+    ('1969-12-31T23:30:00Z', '0987-06-05T00:00:00Z')
     """
-    return (_EPOCH + instant * _SECOND).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return (_EPOCH + instant * _SECOND).replace(tzinfo=None).isoformat() + "Z"

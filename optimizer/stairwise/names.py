@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Collection, Mapping
 from enum import Enum
@@ -25,13 +24,15 @@ _INVISIBLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\u
 _NO_COLUMN = re.compile(r"[ ,;{}()=\t\n\r]")
 
 
-def nearest(word: str, known: Collection[str]) -> str:
+def nearest(word: str, known: Collection[str], likeness: float = 0.6) -> str:
     """Return the known word that was probably meant, or an empty text.
 
     >>> nearest("agregates", ["keys", "aggregates"]), nearest("colour", ["keys"])
     ('aggregates', '')
     """
-    return next(iter(difflib.get_close_matches(word.lower()[:LONGEST_NAME], known, n=1)), "")
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(word.lower()[:LONGEST_NAME], known, n=1, cutoff=likeness)), "")
 
 
 def shown(text: str) -> str:

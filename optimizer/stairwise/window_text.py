@@ -5,7 +5,6 @@ A text that cannot be meant is refused with the rule that it breaks and, whereve
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -13,6 +12,7 @@ from typing import assert_never
 
 from stairwise.duration import Duration, unit_meant
 from stairwise.errors import DeclarationError, DurationError, NotYetError, WindowError
+from stairwise.names import nearest
 from stairwise.window import (
     MONDAY,
     MONTHS,
@@ -331,8 +331,8 @@ def _anchor(text: str, noun: str, given: str) -> int:
         raise refusal(text, "nothing follows 'from'.", f"try {noun} from {'sunday' if noun == 'week' else 'april'}.")
     kind, names = ("weekday", WEEKDAYS) if noun == "week" else ("month", MONTHS)
     if given not in names:
-        near = [name for name in names if name.startswith(given)] or difflib.get_close_matches(given, names)
-        example = near[0] if near else "sunday" if noun == "week" else "april"
+        near = next((name for name in names if name.startswith(given)), None) or nearest(given, names)
+        example = near or ("sunday" if noun == "week" else "april")
         hint = f"try {noun} from {example}."
         raise refusal(text, f"'{given}' is not a {kind}.", hint)
     return names.index(given)
@@ -364,7 +364,7 @@ def _calendar_meant(word: str) -> str:
         return _ADVERBS.get(noun) or f"1{unit_meant(noun)}"
     meant = _ABBREVIATIONS.get(noun) or noun.removesuffix("s")
     if meant not in _CALENDAR and not unit_meant(noun):
-        meant = next(iter(difflib.get_close_matches(noun, _CALENDAR)), "")
+        meant = nearest(noun, _CALENDAR)
     if meant not in _CALENDAR:
         return ""
     return meant if count in ("", "1") else f"{count} {meant}s"

@@ -9,17 +9,20 @@ Limits: before the year 1 a zone keeps the offset it had then (local mean time);
 
 from __future__ import annotations
 
-import difflib
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from functools import lru_cache
-from zoneinfo import ZoneInfo, available_timezones
+from typing import TYPE_CHECKING
 
 from stairwise.errors import ZoneError
+from stairwise.names import nearest
 
 DAY_SECONDS = 86_400
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
 
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - the origin of wall clock seconds
 _FIRST_LOCAL = int((datetime(1, 1, 2) - _EPOCH).total_seconds())  # noqa: DTZ001
@@ -44,7 +47,7 @@ def checked_zone(name: str) -> str:
     """
     try:
         # Lower-case files such as `localtime` and `right/UTC` beside the database are not IANA names.
-        zone = ZoneInfo(name) if name[:1].isupper() else None
+        zone = _clock(name) if name[:1].isupper() else None
     except (ValueError, OSError, KeyError):
         zone = None
     if zone is None:
@@ -101,7 +104,7 @@ def to_instant(zone: str, local: int) -> int:
 def _era(zone: str, era: int) -> tuple[tuple[int, int], ...]:
     """The offsets in force in one era of about 8 years, from its first instant."""
     start, end = era * _ERA, (era + 1) * _ERA
-    clock = ZoneInfo(zone)
+    clock = _clock(zone)
     first = _clamped(start - _REACH)
     changes = [(start, _seconds(clock.utcoffset(_wall(first))))]
     if clock.utcoffset(None) is not None:
@@ -140,6 +143,13 @@ def _first_other(clock: ZoneInfo, low: int, before: timedelta | None) -> int:
     return local
 
 
+def _clock(zone: str) -> ZoneInfo:
+    """The zone's rules; the database is opened when the first window asks for a zone."""
+    from zoneinfo import ZoneInfo
+
+    return ZoneInfo(zone)
+
+
 def _wall(local: int) -> datetime:
     return _EPOCH + timedelta(0, local)
 
@@ -158,8 +168,10 @@ def _hint(name: str) -> str:
     if ahead and 0 < int(ahead[2]) <= 12:
         sign = "-" if ahead[1] == "+" else "+"
         return f"name a place, as in Europe/Paris, or try Etc/GMT{sign}{ahead[2]} (IANA turns the sign round)."
+    from zoneinfo import available_timezones
+
     names = sorted((known for known in available_timezones() if known[0].isupper()), reverse=True)
     folded = {short: known for known in names for short in (known.lower().rpartition("/")[2], known.lower())}
     wanted = name.lower().replace(" ", "_")
-    near = wanted if wanted in folded else next(iter(difflib.get_close_matches(wanted, folded, n=1, cutoff=0.8)), None)
+    near = wanted if wanted in folded else nearest(wanted, folded, likeness=0.8)
     return f"try {folded[near]}." if near else "name a place, as in Europe/Paris, or UTC."
