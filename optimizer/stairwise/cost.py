@@ -1,0 +1,199 @@
+"""What an arc of the hierarchy costs: the protocol that the planner asks, and the model of the papers.
+
+A model prices one step: a tier, computed from one parent in one way. The planner only adds and compares, so any
+non-negative numbers will do; exact ones stay exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import lcm
+from typing import Protocol, assert_never
+
+from stairwise.errors import PlanError
+from stairwise.network import Number
+from stairwise.tiers import How, Tier
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """A price with its parts kept; only the model weighs them against each other.
+
+    Attributes:
+        total: The price, in the model's unit.
+        rows_read: Rows read from the parent over the model's period; None where the model does not count rows.
+        rows_written: Rows of the tier itself over the same period.
+        bytes_written: What those rows take.
+    """
+
+    total: Number
+    rows_read: float | None = None
+    rows_written: float | None = None
+    bytes_written: float | None = None
+
+
+class Prices(Protocol):
+    """All that a search needs to know of a cost model."""
+
+    def price(self, child: Tier, parent: Tier | None, how: How) -> Number:
+        """The cost of computing ``child`` from ``parent`` (None: the raw rows)."""
+        ...
+
+
+class CostModel(Prices, Protocol):
+    """Prices steps. Two exist: ``PaperModel`` here and ``BatchModel`` in its own module."""
+
+    @property
+    def name(self) -> str:
+        """The word for ``--cost-model``."""
+        ...
+
+    @property
+    def unit(self) -> str:
+        """What one unit of cost is, for people."""
+        ...
+
+    @property
+    def period_s(self) -> int:
+        """The seconds of event time that a cost is for."""
+        ...
+
+    def rounded(self) -> Prices:
+        """The same prices up to a factor, as floats: for searching, where exact fractions are slow to compare."""
+        ...
+
+    @property
+    def counts_values(self) -> bool:
+        """Whether it can price tiers that keep each value with its count."""
+        ...
+
+    def detail(self, child: Tier, parent: Tier | None, how: How) -> Cost:
+        """The same price with its parts."""
+        ...
+
+    def least_scan(self) -> Number:
+        """No tier that reads the raw rows, whoever invents it, costs less than this."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaperModel:
+    """The model of Factor Windows: an instance of a window costs what it reads, and time is the lcm of the ranges.
+
+    Attributes:
+        period_s: The lcm of the declared ranges.
+        eta: Events per second.
+
+    >>> from stairwise.tiers import factor_tier
+    >>> from stairwise.window import FixedWindow
+    >>> ten, forty = (factor_tier(f"{length}s", FixedWindow(length, length)) for length in (10, 40))
+    >>> model = PaperModel.of([ten, forty], eta=1)
+    >>> model.price(ten, None, How.RAW), model.price(forty, ten, How.DISJOINT)
+    (40, 4)
+    """
+
+    period_s: int
+    eta: int
+
+    def __post_init__(self) -> None:
+        """Refuse a period without time and a stream without events."""
+        if self.period_s < 1 or self.eta < 1:
+            raise PlanError(f"paper model: {self.eta} events per second over {self.period_s} s: both are at least 1.")
+
+    @classmethod
+    def of(cls, declared: Iterable[Tier], *, eta: int) -> PaperModel:
+        """The model for these windows."""
+        return cls(period_s=lcm(*(tier.range_s for tier in declared if tier.range_s)), eta=eta)
+
+    @property
+    def name(self) -> str:
+        """See ``CostModel``."""
+        return "paper"
+
+    @property
+    def unit(self) -> str:
+        """See ``CostModel``."""
+        return "reads"
+
+    def rounded(self) -> Prices:
+        """See ``CostModel``: prices per second of the period, which may be longer than a float can count."""
+        return _RoundedPrices(exact=self)
+
+    @property
+    def counts_values(self) -> bool:
+        """See ``CostModel``: it knows nothing of values."""
+        return False
+
+    def price(self, child: Tier, parent: Tier | None, how: How) -> int | Fraction:
+        """Instances times what each of them reads.
+
+        A reader of slices pays for the slices that it reads, a covered one Theorem 3's multiplier, one of equal range a
+        single read. A composite tier has one slice per edge, so it reads everything once.
+        """
+        if parent is None:
+            return self.seconds_read(child) * self.eta
+        match how:
+            case How.RAW | How.DISJOINT | How.VALUES:
+                return _times(self.seconds_read(child), parent.rate)
+            case How.OVERLAPPING:
+                (length, _), (parent_length, parent_slide) = _sizes(child), _sizes(parent)
+                return self._instances(child) * (1 + (length - parent_length) // parent_slide)
+            case How.EQUAL_RANGE:
+                return self._instances(child)
+            case _:
+                assert_never(how)
+
+    def detail(self, child: Tier, parent: Tier | None, how: How) -> Cost:
+        """The price; this model knows no rows."""
+        return Cost(total=self.price(child, parent, how))
+
+    def least_scan(self) -> int:
+        """See ``CostModel``: each event once."""
+        return self.eta * self.period_s
+
+    def seconds_read(self, child: Tier) -> int:
+        """Event time in the windows of a period, each counted in full; at least the period, which they cover."""
+        if child.range_s is None:
+            return self.period_s
+        return max(self.period_s, self._instances(child) * child.range_s)
+
+    def _instances(self, child: Tier) -> int:
+        """Complete instances within the period (equation 1)."""
+        length, slide = _sizes(child)
+        return 1 + (self.period_s - length) // slide
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _RoundedPrices:
+    """The paper's prices per second, as floats; what they take of each tier is worked out once."""
+
+    exact: PaperModel
+    _known: dict[Tier, tuple[float, float]] = field(default_factory=dict["Tier", "tuple[float, float]"], init=False)
+
+    def price(self, child: Tier, parent: Tier | None, how: How) -> float:
+        """See ``PaperModel``."""
+        if parent is not None and how is How.DISJOINT:
+            return self._facts(child)[0] * self._facts(parent)[1]
+        exact = self.exact.price(child, parent, how)
+        return exact.numerator / (exact.denominator * self.exact.period_s)
+
+    def _facts(self, tier: Tier) -> tuple[float, float]:
+        """Event time that a tier reads per second, and its windows per second."""
+        if tier not in self._known:
+            self._known[tier] = self.exact.seconds_read(tier) / self.exact.period_s, float(tier.rate)
+        return self._known[tier]
+
+
+def _sizes(tier: Tier) -> tuple[int, int]:
+    """Range and slide."""
+    if tier.range_s is None or tier.slide_s is None:
+        raise PlanError(f"tier '{tier.name}': its slices differ in length, so they are neither instances nor overlap.")
+    return tier.range_s, tier.slide_s
+
+
+def _times(count: int, rate: Fraction) -> int | Fraction:
+    """An int where the product is one: the search is faster on them."""
+    whole, rest = divmod(count * rate.numerator, rate.denominator)
+    return whole if not rest else Fraction(count * rate.numerator, rate.denominator)
