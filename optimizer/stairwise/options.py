@@ -1,0 +1,63 @@
+"""How to plan: who plans, over which tiers, at which prices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from stairwise.aggregate import Sharing
+from stairwise.errors import UsageError
+
+
+class Algorithm(Enum):
+    """Who plans."""
+
+    BEST = "best"
+    PAPER_1 = "paper-1"
+    PAPER_3 = "paper-3"
+    UNSHARED = "unshared"
+
+
+class Pricing(Enum):
+    """Which cost model prices the plan."""
+
+    BATCH = "batch"
+    PAPER = "paper"
+
+
+class TiersAllowed(Enum):
+    """Which tiers may be invented."""
+
+    COMPOSITE = "composite"
+    FACTOR = "factor"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How to plan.
+
+    >>> Options(eta=0)
+    Traceback (most recent call last):
+    stairwise.errors.UsageError: eta is 0, below 1 event per second. Hint: leave it out for 1.
+
+    Attributes:
+        algorithm: Who plans.
+        tiers: Which tiers may be invented.
+        pricing: Which cost model prices the plan.
+        sharing: What the aggregates allow; None: as they say themselves.
+        eta: Events per second in the paper's model.
+        steps: How much work the proof of optimality may take; work, not time, so that plans do not depend on machines.
+    """
+
+    algorithm: Algorithm = Algorithm.BEST
+    tiers: TiersAllowed = TiersAllowed.COMPOSITE
+    pricing: Pricing = Pricing.BATCH
+    sharing: Sharing | None = None
+    eta: int = 1
+    steps: int = 50_000
+
+    def __post_init__(self) -> None:
+        """Refuse a rate that is none."""
+        if self.eta < 1:
+            raise UsageError(f"eta is {self.eta}, below 1 event per second.", hint="leave it out for 1.")

@@ -1,0 +1,256 @@
+"""The search for the cheapest hierarchy: from tiers to a found plan, with a bound on how much better any could be.
+
+Everything here is decided by one network of tiers and priced arcs (``graph``): not sharing opens no arc but those from
+the raw rows, the papers' planners open the arcs that they know of, and the planner itself opens tiers that nobody asked
+for wherever they pay. Work is limited in steps, never in seconds, so that the same declaration gives the same plan.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from stairwise import factor_windows
+from stairwise.aggregate import Sharing
+from stairwise.bound import dual_ascent
+from stairwise.candidates import composite, factor_candidates, value_tiers
+from stairwise.composite import FEW, all_unions, distinct_needs, merged, union
+from stairwise.edges import EdgeSet
+from stairwise.exact import branch_and_bound
+from stairwise.graph import Graph, assemble, build, in_order, legal_arcs
+from stairwise.network import Network, Solution, runner_up, solve_open
+from stairwise.options import TiersAllowed
+from stairwise.relaxation import least_cost
+from stairwise.search import improve, search
+from stairwise.tiers import How, Kind, Tier, factor_tier
+from stairwise.window import FixedWindow
+from stairwise.window_text import table_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from stairwise.cost import CostModel
+    from stairwise.network import Number
+
+
+ROUNDS = 3  # refinements of a plan, at most
+MERGED = 300  # windows in all rounds together: many windows get one round
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A plan over a graph, and what is known of better ones.
+
+    Attributes:
+        graph: The tiers that were considered.
+        solution: The plan, over the graph's nodes.
+        lower_bound: No plan over the allowed tiers costs less.
+        is_proven: Whether none costs less than this one.
+        is_whole: Whether the graph is known to hold a cheapest plan.
+    """
+
+    graph: Graph
+    solution: Solution
+    lower_bound: Number = 0
+    is_proven: bool = False
+    is_whole: bool = False
+
+    @property
+    def tiers(self) -> tuple[Tier, ...]:
+        """The tiers in the plan, finer ones first."""
+        return tuple(self.graph.tiers[node - 1] for node in self.solution.nodes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """What is to be planned.
+
+    Attributes:
+        declared: The tiers that the user asked for.
+        sharing: What the aggregates allow.
+        model: What prices the steps.
+        eta: Events per second, for the papers' planners.
+        steps: How much work the proof may take.
+    """
+
+    declared: tuple[Tier, ...]
+    sharing: Sharing
+    model: CostModel
+    eta: int
+    steps: int
+
+
+def unshared(problem: Problem) -> Found:
+    """Every window from the raw rows."""
+    graph = assemble(in_order(problem.declared), {}, problem.model)
+    return Found(graph=graph, solution=solve_open(graph.network, ()))
+
+
+def as_in_paper(problem: Problem, *, has_factors: bool) -> Found:
+    """What Factor Windows would do, with or without factor windows, priced by the model at hand.
+
+    The paper knows windows of fixed length only; the others read whatever tier serves them.
+    """
+    windows = [tier.window for tier in problem.declared if isinstance(tier.window, FixedWindow)]
+    if problem.sharing is Sharing.HOLISTIC:
+        return unshared(problem)
+    overlapping = problem.sharing is Sharing.OVERLAPPING
+    paper = (
+        factor_windows.with_factors(windows, overlapping=overlapping, eta=problem.eta)
+        if has_factors
+        else factor_windows.without_factors(windows, overlapping=overlapping)
+    )
+    factors = [factor_tier(table_name(str(window)), window) for window in paper.factors]
+    ordered = in_order([*problem.declared, *factors])
+    node = {tier.window: index for index, tier in enumerate(ordered, 1)}
+    hows = {
+        (node[parent], node[child]): How.DISJOINT if parent.is_tumbling else How.OVERLAPPING
+        for parent, child in paper.arcs
+        if parent is not None
+    }
+    for parent, child, how in legal_arcs(ordered, problem.sharing):
+        if how is not How.EQUAL_RANGE and not isinstance(ordered[child - 1].window, FixedWindow):
+            hows[parent, child] = how
+    graph = assemble(ordered, hows, problem.model)
+    everything = Network(required=(True,) * (len(ordered) + 1), arcs=graph.network.arcs)
+    return Found(graph=graph, solution=solve_open(everything, ()))
+
+
+def best(problem: Problem, allowed: TiersAllowed, paper: Found) -> Found:
+    """The cheapest hierarchy known, never dearer than the paper's if its tiers are allowed."""
+    if allowed is TiersAllowed.NONE:
+        graph = build(problem.declared, problem.sharing, problem.model)
+        solution = solve_open(graph.network, ())
+        return Found(graph=graph, solution=solution, lower_bound=solution.cost, is_proven=True)
+    found = _with_factors(problem, paper)
+    if allowed is TiersAllowed.COMPOSITE and problem.sharing is not Sharing.HOLISTIC:
+        found = _with_composites(problem, found)
+    return found
+
+
+def _with_factors(problem: Problem, paper: Found) -> Found:
+    """Declared tiers, factor windows, and the paper's own, which serve as a start."""
+    candidates = factor_candidates(problem.declared, problem.sharing)
+    keepers = problem.sharing is Sharing.HOLISTIC and problem.model.counts_values
+    known = {tier.window for tier in candidates.tiers}
+    theirs = {tier.window: tier for tier in paper.tiers if tier.kind is Kind.FACTOR}
+    graph = build(
+        [
+            *problem.declared,
+            *candidates.tiers,
+            *(value_tiers(problem.declared) if keepers else ()),
+            *(tier for window, tier in theirs.items() if window not in known),
+        ],
+        problem.sharing,
+        problem.model,
+    )
+    start = [node for node, tier in enumerate(graph.tiers, 1) if tier.kind is Kind.FACTOR and tier.window in theirs]
+    return _solved(problem, graph, [start], is_whole=candidates.is_whole)
+
+
+def _solved(problem: Problem, graph: Graph, starts: Sequence[Iterable[int]], *, is_whole: bool) -> Found:
+    """Search, bound and, as far as the steps go, the optimum of a graph; of all graphs, if it is whole."""
+    bound = dual_ascent(graph.network)
+    solution = search(graph.network, [*starts, bound.support.nodes])
+    arcs = sum(map(len, graph.network.arcs))
+    outcome = branch_and_bound(graph.network, solution, bound, problem.steps if arcs < problem.steps // 10 else 0)
+    found = Found(
+        graph=graph,
+        solution=_without_idle_helpers(graph.network, outcome.solution),
+        lower_bound=outcome.lower_bound,
+        is_proven=outcome.proven,
+        is_whole=is_whole,
+    )
+    return found if is_whole else _relaxed(problem, found, graph)
+
+
+def _without_idle_helpers(network: Network, solution: Solution) -> Solution:
+    """The same plan without helpers that cost exactly what they save."""
+    for node in reversed(solution.nodes):
+        if not network.required[node] and not net_saving(network, solution, node) > 0:
+            rest = solve_open(network, [other for other in solution.nodes if other != node])
+            return _without_idle_helpers(network, rest)
+    return solution
+
+
+def net_saving(network: Network, solution: Solution, node: int) -> Number:
+    """What the plan would cost more without a helper, if all its readers went to their next best parents."""
+    saved: Number = 0
+    for reader, place in network.readers[node]:
+        if solution.parents[reader] == node:
+            second = runner_up(network, solution, reader)
+            elsewhere = network.arcs[reader][-1] if second is None else second
+            saved += elsewhere[1] - network.arcs[reader][place][1]
+    return saved - next(cost for parent, cost in network.arcs[node] if parent == solution.parents[node])
+
+
+def _relaxed(problem: Problem, found: Found, graph: Graph, without_unions: Number | None = None) -> Found:
+    """The same plan with a bound that holds for tiers that no graph holds."""
+    lower_bound = least_cost(graph, problem.model, problem.sharing, without_unions)
+    return replace(found, lower_bound=lower_bound, is_proven=_reaches(lower_bound, found.solution.cost))
+
+
+def _with_composites(problem: Problem, factors: Found) -> Found:
+    """Unions of edges beside the tiers of a plan that was found without them."""
+    needs = distinct_needs(problem.declared)
+    if len(needs) <= FEW:
+        helpers = [tier for tier in factors.graph.tiers if tier.kind is not Kind.DECLARED]
+        graph = build(
+            [*problem.declared, *helpers, *_tiers(problem, all_unions(needs))], problem.sharing, problem.model
+        )
+        return _solved(problem, graph, [_nodes(graph, factors)], is_whole=factors.is_whole)
+    found, pool = factors, set(merged(needs))
+    for _ in range(max(1, min(ROUNDS, MERGED // len(needs)))):
+        refined = _refined(problem, found, pool.union(_refinements(found)))
+        if not refined.solution.cost < found.solution.cost:
+            break
+        found, pool = refined, set[EdgeSet]()
+    return _relaxed(problem, found, factors.graph, factors.lower_bound)
+
+
+def _refined(problem: Problem, found: Found, unions: set[EdgeSet]) -> Found:
+    """The best plan near the found one over its own tiers and these unions."""
+    helpers = [tier for tier in found.tiers if tier.kind is not Kind.DECLARED]
+    fresh = _tiers(problem, unions - {tier.needs for tier in helpers if tier.kind is Kind.COMPOSITE})
+    rough = build([*problem.declared, *helpers, *fresh], problem.sharing, problem.model.rounded())
+    better = Found(graph=rough, solution=improve(rough.network, _nodes(rough, found)))
+    graph = build(better.tiers, problem.sharing, problem.model)
+    solution = solve_open(graph.network, range(1, len(graph.tiers) + 1))
+    return Found(graph=graph, solution=_without_idle_helpers(graph.network, solution))
+
+
+def _tiers(problem: Problem, unions: Iterable[EdgeSet]) -> list[Tier]:
+    """Composite tiers for the unions that no declared tier offers anyway."""
+    offered = {tier.provides for tier in problem.declared}
+    fresh = sorted({edges for edges in unions if edges not in offered}, key=lambda edges: edges.classes)
+    return [composite(edges) for edges in fresh]
+
+
+def _nodes(graph: Graph, found: Found) -> list[int]:
+    """The nodes of a graph whose tiers are in a plan over another graph."""
+    wanted = set(found.tiers)
+    return [node for node, tier in enumerate(graph.tiers, 1) if tier in wanted]
+
+
+def _refinements(found: Found) -> Iterator[EdgeSet]:
+    """Unions that could do better than a plan: helpers cut down to their readers, and readers of one parent merged."""
+    edges: dict[int, EdgeSet] = {}
+    readers: dict[int, list[int]] = {}
+    for child in reversed(found.solution.nodes):
+        tier = found.graph.tiers[child - 1]
+        below = readers.get(child, [])
+        if tier.kind is Kind.DECLARED:
+            if not tier.strays:
+                edges[child] = tier.needs
+        elif all(found.graph.how(child, one) is How.DISJOINT and one in edges for one in below):
+            edges[child] = union(edges[one] for one in below)
+            yield edges[child]
+        readers.setdefault(found.solution.parents[child] or 0, []).append(child)
+    for below in readers.values():
+        sets = sorted({edges[one] for one in below if one in edges}, key=lambda one: (one.rate(), one.classes))
+        yield from merged(sets)
+
+
+def _reaches(lower_bound: Number, cost: Number) -> bool:
+    """Whether a bound is as high as a cost; sums of floats in another order may differ in their last digits."""
+    return not lower_bound < (cost * (1 - 1e-9) if isinstance(cost, float) else cost)

@@ -1,0 +1,99 @@
+"""Which tier can be read by which: the fast rules against the plain definition."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stairwise.aggregate import Sharing
+from stairwise.cost import PaperModel
+from stairwise.edges import EdgeSet
+from stairwise.graph import build, coarsest_class, in_order, legal_arcs
+from stairwise.tiers import Horizon, How, Kind, Tier, composite_tier, declared_tier, factor_tier, reads
+from stairwise.window import FixedWindow
+from stairwise.window_text import parse_window
+
+TEXTS = (
+    "1m", "5m", "7m", "20m", "1h", "90m", "1d", "1w", "1h every 15m", "1h every 30m", "2h every 15m", "5m offset 2m",
+    "1h every 25m", "day", "day in Europe/Paris", "week in Europe/Paris", "month in Europe/Paris",
+    "28 days every day in Europe/Paris", "28 days every week in Europe/Paris",
+    "month to date every day in Europe/Paris",
+    "day in Asia/Kathmandu", "year from april", "quarter", "month", "day offset 6h in Europe/Paris",
+)  # fmt: skip
+
+
+def tier(text: str) -> Tier:
+    return declared_tier(text, text, parse_window(text), Horizon())
+
+
+def arcs(tiers: tuple[Tier, ...], sharing: Sharing) -> set[tuple[str, str, How]]:
+    ordered = in_order(tiers)
+    return {(ordered[p - 1].name, ordered[c - 1].name, how) for p, c, how in legal_arcs(ordered, sharing)}
+
+
+@pytest.mark.parametrize("sharing", list(Sharing))
+@given(
+    chosen=st.sets(st.sampled_from(TEXTS), min_size=2, max_size=8),
+    union=st.sets(st.sampled_from(TEXTS[:7]), max_size=3),
+)
+def test_the_fast_rules_find_what_the_definition_allows(sharing: Sharing, chosen: set[str], union: set[str]) -> None:
+    tiers = [tier(text) for text in sorted(chosen)]
+    edges = EdgeSet.of(*(one for text in sorted(union) for one in tier(text).needs.classes))
+    if len(edges.classes) > 1:
+        tiers.append(composite_tier("cut", edges))
+    ordered = in_order(tiers)
+    expected = {
+        (parent.name, child.name)
+        for rank, parent in enumerate(ordered)
+        for child in ordered[rank + 1 :]
+        if reads(child, parent, sharing) is not None
+    }
+    found = arcs(tuple(tiers), sharing)
+    assert {(parent, child) for parent, child, _ in found} == expected
+
+
+def test_a_tier_stands_behind_all_that_it_could_read() -> None:
+    tiers = [tier(text) for text in TEXTS]
+    ordered = in_order(tiers)
+    assert ordered == in_order(reversed(tiers))
+    for rank, child in enumerate(ordered):
+        for later in ordered[rank + 1 :]:
+            identical = child.needs == later.needs
+            assert identical or reads(child, later, Sharing.DISJOINT) is None, (child.name, later.name)
+
+
+def test_equal_windows_of_two_kinds_read_one_another_one_way() -> None:
+    found = arcs((tier("1d"), tier("day")), Sharing.DISJOINT)
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("5m", (300, 0)),
+        ("1h every 25m", (300, 0)),
+        ("5m offset 2m", (300, 120)),
+        ("1w", (604_800, 345_600)),
+        ("day in Europe/Paris", (3_600, 0)),
+        ("day in Asia/Kathmandu", (900, 0)),
+        ("month in Europe/Paris", (3_600, 0)),
+    ],
+)
+def test_coarsest_class(text: str, expected: tuple[int, int]) -> None:
+    assert coarsest_class(tier(text)) == expected
+
+
+def test_values_are_read_only_from_tiers_that_keep_them() -> None:
+    minutes = factor_tier("5m_values", FixedWindow(300, 300), keeps_values=True)
+    found = arcs((minutes, tier("5m"), tier("20m"), tier("1h every 20m"), tier("7m")), Sharing.HOLISTIC)
+    assert found == {("5m_values", name, How.VALUES) for name in ("5m", "20m", "1h every 20m")}
+
+
+def test_the_network_prices_each_arc_and_the_raw_rows() -> None:
+    tiers = [declared_tier(f"{r}s", f"{r}s", FixedWindow(r, r), Horizon()) for r in (10, 20, 40)]
+    graph = build(tiers, Sharing.DISJOINT, PaperModel.of(tiers, eta=1))
+    assert [one.name for one in graph.tiers] == ["10s", "20s", "40s"]
+    assert graph.network.arcs == ((), ((0, 40),), ((1, 4), (0, 40)), ((2, 2), (1, 4), (0, 40)))
+    assert (graph.how(0, 1), graph.how(1, 2)) == (How.RAW, How.DISJOINT)
+    assert all(one.kind is Kind.DECLARED for one in graph.tiers)
