@@ -41,8 +41,8 @@ check: setup ## format, lint, import contracts, types, and the tests that need n
 bench: setup ## measure how good the plans are and how fast they come
 	$(BIN)/python bench/run.py
 
-goldens: setup ## rewrite the golden plans; then read the difference
-	$(BIN)/pytest tests/optimizer --write-goldens
+goldens: setup ## rewrite the golden plans and errors, and what the documentation shows; then read the difference
+	$(BIN)/pytest tests/optimizer tests/test_docs.py --write-goldens
 
 lock: | python ## pin the newest versions that setup.cfg and requirements-dev.in allow
 	$(PYTHON) -m venv target/lock

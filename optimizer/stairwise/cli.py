@@ -1,0 +1,159 @@
+"""The command line: ``stairwise plan FILE`` and its options.
+
+Standard output holds the answer, standard error everything else. Exit codes: 0 done, 2 the declaration or the command
+is wrong, 3 the run failed, 130 interrupted. What not every call needs is imported where it is needed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from io import TextIOWrapper
+from pathlib import Path
+from typing import TextIO, TypeGuard
+
+from stairwise.arguments import Given, parse, parser
+from stairwise.codec import encode_error, encode_plan, to_json
+from stairwise.errors import DeclarationProblems, StairwiseError, UsageError
+from stairwise.pipeline import plan_workload
+from stairwise.plan import Plan
+from stairwise.rollup import Estimates, Rollup
+from stairwise.workload import Workload
+
+_INTERRUPTED = 130  # as shells have it: 128 + SIGINT
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code says how it went."""
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    if _is_configurable(sys.stdout):
+        sys.stdout.reconfigure(errors="replace")  # a terminal without box drawing still gets the numbers
+    try:
+        return _answer(arguments)
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except OSError as error:
+        return _give_up(error)
+
+
+def _is_configurable(stream: TextIO) -> TypeGuard[TextIOWrapper]:
+    return isinstance(stream, TextIOWrapper)
+
+
+def _answer(arguments: Sequence[str]) -> int:
+    try:
+        return _run(arguments)
+    except StairwiseError as error:
+        if "--json" in arguments:
+            print(to_json(encode_error(error)))
+        else:
+            # A file's problems begin with their places, which editors follow.
+            prefix = "" if isinstance(error, DeclarationProblems) else "stairwise: "
+            print(f"{prefix}{error}", file=sys.stderr)
+        return error.exit_code
+    finally:
+        sys.stdout.flush()
+
+
+def _give_up(error: OSError) -> int:
+    """End without an answer: standard output takes no more."""
+    # What is still buffered must not fail once more when the interpreter exits.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(error, BrokenPipeError):
+        return 0  # the reader has seen enough
+    print(f"stairwise: cannot write to standard output: {error.strerror}.", file=sys.stderr)
+    return StairwiseError.exit_code
+
+
+def _run(arguments: Sequence[str]) -> int:
+    if not arguments:
+        parser().print_help()
+        return 0
+    given = parse(arguments)
+    if given.version:
+        print(f"stairwise {_version()}")
+        return 0
+    return _plan(given)
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("stairwise")
+    except PackageNotFoundError:
+        return "(not installed)"
+
+
+def _plan(given: Given) -> int:
+    if given.windows == "-":
+        return _stream(given, sys.stdin.buffer)
+    started = time.perf_counter()
+    plan = plan_workload(_workload(given), given.options)
+    _show(given, plan, time.perf_counter() - started)
+    return 0
+
+
+def _workload(given: Given) -> Workload:
+    """The windows of the file, or those of the command line."""
+    if given.file is None:
+        return _typed(given, given.windows or "")
+    workload = Workload.of(Rollup.from_file(given.file))
+    return replace(workload, estimates=given.estimates(workload.estimates))
+
+
+def _typed(given: Given, windows: str) -> Workload:
+    texts = [text.strip() for text in windows.split(",")]
+    if "" in texts:
+        raise UsageError(f"windows '{windows.strip()}': one of them is empty.", hint="try 5m, 1h.")
+    return Workload.of_windows(texts, given.aggregate or "sum", given.estimates(Estimates()))
+
+
+def _stream(given: Given, lines: Iterable[bytes]) -> int:
+    """Plan a set of windows a line; a line that is none gets an error in its place, and the rest go on."""
+    code = 0
+    for line in lines:
+        started = time.perf_counter()
+        try:
+            plan = plan_workload(_typed(given, line.decode(errors="replace")), given.options)
+            document = encode_plan(plan, seconds=time.perf_counter() - started)
+        except StairwiseError as error:
+            document, code = encode_error(error), UsageError.exit_code
+        print(to_json(document), flush=True)
+    return code
+
+
+def _show(given: Given, plan: Plan, seconds: float) -> None:
+    document = to_json(encode_plan(plan, seconds=seconds))
+    if given.out is not None:
+        _write(given.out, document + "\n")
+    if given.svg is not None:
+        from stairwise.picture import draw
+
+        _write(given.svg, draw(plan))
+    if given.json:
+        print(document)
+        return
+    from stairwise.explain import explain
+
+    print(explain(plan, is_colored=_is_colored()), end="")
+
+
+def _is_colored() -> bool:
+    """Whether somebody looks, at something that knows colours, and has not asked for none (no-color.org)."""
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot write '{path}': {error.strerror}.", hint="choose another place.") from error
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,133 @@
+"""The pipeline, on one screen: a workload becomes a problem, the problem is solved, the solution becomes a plan."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import ceil, gcd
+
+from stairwise.aggregate import Sharing
+from stairwise.final_aggregation import Technique, choose
+from stairwise.graph import coarsest_class
+from stairwise.instant import format_instant
+from stairwise.network import runner_up
+from stairwise.options import Algorithm, Options, TiersAllowed
+from stairwise.plan import Alternative, Plan, Search, Step, Totals
+from stairwise.planner import Found, Problem, as_in_paper, best, net_saving, unshared
+from stairwise.quantity import percent
+from stairwise.tiers import Horizon, How, Kind, Tier
+from stairwise.window import CalendarWindow, CumulateWindow, FixedWindow
+from stairwise.workload import Workload
+
+
+def plan_workload(workload: Workload, options: Options) -> Plan:
+    """The plan for any workload."""
+    problem = workload.problem(options)
+    naive = unshared(problem)
+    paper_1 = as_in_paper(problem, has_factors=False)
+    paper_3 = as_in_paper(problem, has_factors=True)
+    allowed = options.tiers
+    if options.algorithm is Algorithm.PAPER_3 and allowed is TiersAllowed.NONE:
+        allowed = TiersAllowed.FACTOR
+    found = best(problem, allowed, paper_3)
+    chosen = {
+        Algorithm.BEST: found, Algorithm.PAPER_1: paper_1, Algorithm.PAPER_3: paper_3, Algorithm.UNSHARED: naive,
+    }[options.algorithm]  # fmt: skip
+    total = chosen.solution.cost
+    return Plan(
+        rollup=workload.name,
+        declaration=workload.declaration,
+        search=Search(
+            semantics=problem.sharing,
+            cost_model=options.pricing,
+            algorithm=options.algorithm,
+            tiers_allowed=allowed,
+        ),
+        steps=_steps(problem, chosen, is_invertible=workload.is_invertible),
+        totals=Totals(
+            total=total,
+            unshared=naive.solution.cost,
+            paper_1=paper_1.solution.cost,
+            paper_3=paper_3.solution.cost,
+            lower_bound=found.lower_bound,
+            is_proven_optimal=found.is_proven and not found.solution.cost < total,
+            period_s=problem.model.period_s,
+            unit=problem.model.unit,
+        ),
+        horizon=workload.horizon,
+        notes=(*workload.assumptions(options), *_notes(workload, problem, chosen)),
+    ).check("planning")
+
+
+def _steps(problem: Problem, found: Found, *, is_invertible: bool) -> tuple[Step, ...]:
+    return tuple(_step(problem, found, node, is_invertible=is_invertible) for node in found.solution.nodes)
+
+
+def _step(problem: Problem, found: Found, node: int, *, is_invertible: bool) -> Step:
+    graph, solution = found.graph, found.solution
+    tier = graph.tiers[node - 1]
+    reads = solution.parents[node] or 0
+    parent = graph.tiers[reads - 1] if reads else None
+    how = graph.how(reads, node)
+    second = runner_up(graph.network, solution, node)
+    return Step(
+        tier=tier,
+        reads=None if parent is None else parent.name,
+        how=how,
+        final=_technique(tier, parent, how, is_invertible=is_invertible),
+        cost=problem.model.detail(tier, parent, how),
+        runner_up=second and Alternative(graph.tiers[second[0] - 1].name if second[0] else None, second[1]),
+        why=_why(found, node),
+    )
+
+
+def _technique(tier: Tier, parent: Tier | None, how: How, *, is_invertible: bool) -> Technique | None:
+    """How windows that overlap are put together from the parent's slices."""
+    if parent is None or tier.tiles or tier.range_s is None or isinstance(tier.window, CumulateWindow):
+        return None
+    if how not in {How.DISJOINT, How.VALUES}:
+        return None
+    return choose(ceil(tier.range_s * parent.rate), invertible=is_invertible)
+
+
+def _why(found: Found, node: int) -> str:
+    """What a tier is for."""
+    tier = found.graph.tiers[node - 1]
+    if tier.kind is Kind.DECLARED:
+        return "You asked for it."
+    readers = sum(1 for parent in found.solution.parents if parent == node)
+    if not readers:
+        return "No tier reads it."
+    who = "1 tier reads" if readers == 1 else f"{readers} tiers read"
+    saving = Fraction(net_saving(found.graph.network, found.solution, node)) / Fraction(found.solution.cost)
+    return f"{who} it; without it, the plan would cost {percent(abs(saving))} {'more' if saving > 0 else 'less'}."
+
+
+def _notes(workload: Workload, problem: Problem, found: Found) -> tuple[str, ...]:
+    """What a reader of the plan should know of how it came about."""
+    notes = _calendar_notes(found.tiers, workload.horizon)
+    names = [name for name, aggregate in workload.aggregates if aggregate.sharing is Sharing.HOLISTIC]
+    if names and problem.sharing is Sharing.HOLISTIC:
+        hint = (
+            ""
+            if problem.model.counts_values
+            else "; with estimates.distinct_values, tiers that keep values are considered"
+        )
+        notes.append(f"{', '.join(names)}: exact results need the values themselves, and partials are of no use{hint}")
+    if any(not tier.needs.measure().is_exact for tier in found.tiers if tier.kind is Kind.COMPOSITE):
+        notes.append("the edges of a composite tier were counted on a finite horizon, to about 0.1 %")
+    return tuple(notes)
+
+
+def _calendar_notes(tiers: tuple[Tier, ...], horizon: Horizon) -> list[str]:
+    """For which span of time the edges of each zone were looked up, and which tiers can be cut at them."""
+    grains: dict[str, int] = {}
+    for tier in tiers:
+        window = tier.window.period if isinstance(tier.window, CumulateWindow) else tier.window
+        if isinstance(window, CalendarWindow) and window.zone != "UTC":
+            grains[window.zone] = gcd(grains.get(window.zone, 0), *coarsest_class(tier))
+    span = f"from {format_instant(horizon.start)} to {format_instant(horizon.end)}".replace("T00:00:00Z", "")
+    return [
+        f"{zone}: {span}, the calendar's edges are multiples of {FixedWindow(grain, grain)}, and tiers that cut time "
+        "there can be read"
+        for zone, grain in sorted(grains.items())
+    ]

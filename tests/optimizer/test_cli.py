@@ -1,0 +1,363 @@
+"""The command line as a user meets it: what it prints, where, and with which exit code."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from stairwise.cli import main
+from stairwise.codec import decode_plan
+from stairwise.explain import explain
+from stairwise.json_fields import Json
+from stairwise.rollup import Rollup
+
+DECLARATION = """\
+rollup: trips
+source: {table: lake.trips, time: pickup_at}
+keys: [zone_id]
+aggregates: {trips: count()}
+windows: [5m, 1h]
+target: lake/rollups/trips
+"""
+TREE = "windows: 2 windows for "
+
+
+@pytest.fixture
+def declaration(tmp_path: Path) -> Path:
+    path = tmp_path / "trips.yaml"
+    path.write_text(DECLARATION, encoding="utf-8")
+    return path
+
+
+def document(text: str) -> dict[str, Json]:
+    """The one JSON document that a text is."""
+    assert text.endswith("}\n")
+    assert text.count("\n") == 1
+    read: dict[str, Json] = json.loads(text)
+    return read
+
+
+def a_document(value: Json) -> dict[str, Json]:
+    assert isinstance(value, dict)
+    return value
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """What the command says on standard error when it is wrong; nothing else is said anywhere."""
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    return captured.err
+
+
+def answered(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """What the command prints when all is well; nothing else is said anywhere."""
+    assert main(arguments) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    return captured.out
+
+
+# ---- help
+
+
+def test_without_arguments_it_shows_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    text = answered(capsys)
+    assert text.startswith("usage: stairwise")
+    assert "plan      find the cheapest hierarchy of tiers, and show why" in text
+
+
+def test_the_help_of_plan_names_every_option(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["plan", "--help"])
+    assert ended.value.code == 0
+    text = capsys.readouterr().out
+    options = "windows aggregate json out svg rows-per-day distinct-keys tiers algorithm cost-model eta semantics"
+    assert [option for option in options.split() if f"  --{option} " not in text] == []
+    assert "stairwise plan --windows - < sets.txt" in text
+
+
+def test_it_knows_its_version(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert answered(capsys, "--version").startswith("stairwise ")
+    monkeypatch.setattr(sys, "path", [])
+    monkeypatch.setattr(sys, "meta_path", [])
+    assert answered(capsys, "--version") == "stairwise (not installed)\n"
+
+
+# ---- what is planned
+
+
+def test_a_file_is_planned(capsys: pytest.CaptureFixture[str], declaration: Path) -> None:
+    text = answered(capsys, "plan", str(declaration))
+    assert text.startswith("trips: 2 windows for ")
+    assert "└─ 5m " in text
+    assert text.endswith("estimates.distinct_keys.\n")
+
+
+def test_typed_windows_are_planned(capsys: pytest.CaptureFixture[str]) -> None:
+    assert answered(capsys, "plan", "--windows", "5m, 1h").startswith(TREE)
+    assert answered(capsys, "plan", "--windows= 5m,1h ").startswith(TREE)
+
+
+def test_json_is_one_document(capsys: pytest.CaptureFixture[str], declaration: Path) -> None:
+    text = answered(capsys, "plan", str(declaration), "--json")
+    assert document(text)["schema"] == "stairwise.plan/1"
+    seconds = document(text)["seconds"]
+    assert isinstance(seconds, float)
+    assert 0 < seconds < 10
+    assert decode_plan(text).declaration == Rollup.from_yaml(DECLARATION)
+
+
+def test_the_text_and_the_document_are_of_one_plan(capsys: pytest.CaptureFixture[str]) -> None:
+    text = answered(capsys, "plan", "--windows", "5m,1h")
+    assert explain(decode_plan(answered(capsys, "plan", "--windows", "5m,1h", "--json"))) == text
+
+
+def cost_of(capsys: pytest.CaptureFixture[str], *options: str) -> Json:
+    text = answered(capsys, "plan", "--windows", "20s,30s,40s", "--cost-model", "paper", "--json", *options)
+    return a_document(document(text)["cost"])["total"]
+
+
+@pytest.mark.parametrize(
+    ("options", "cost"),
+    [
+        ((), 142),
+        (("--tiers", "composite"), 142),
+        (("--tiers", "factor"), 150),
+        (("--tiers", "none"), 246),
+        (("--algorithm", "best"), 142),
+        (("--algorithm", "paper-1"), 246),
+        (("--algorithm", "paper-3"), 150),
+        (("--algorithm", "unshared"), 360),
+        (("--eta", "100"), 12_022),
+        (("--algorithm", "unshared", "--eta", "100"), 36_000),
+    ],
+)
+def test_the_search_options_do_what_they_say(
+    capsys: pytest.CaptureFixture[str], options: tuple[str, ...], cost: int
+) -> None:
+    assert cost_of(capsys, *options) == cost
+
+
+@pytest.mark.parametrize(
+    ("options", "semantics"),
+    [
+        ((), "disjoint"),
+        (("--aggregate", "sum"), "disjoint"),
+        (("--aggregate", "min"), "overlapping"),
+        (("--aggregate", "median"), "holistic"),
+        (("--aggregate", "sum(fare) where fare > 0"), "disjoint"),
+        (("--aggregate", "min", "--semantics", "disjoint"), "disjoint"),
+        (("--aggregate", "sum", "--semantics", "overlapping"), "overlapping"),
+    ],
+)
+def test_the_aggregate_decides_unless_told_otherwise(
+    capsys: pytest.CaptureFixture[str], options: tuple[str, ...], semantics: str
+) -> None:
+    text = answered(capsys, "plan", "--windows", "20m every 10m,40m", "--json", *options)
+    assert document(text)["semantics"] == semantics
+
+
+def test_the_batch_model_prices_what_is_known_of_the_events(
+    capsys: pytest.CaptureFixture[str], declaration: Path
+) -> None:
+    declaration.write_text(DECLARATION + "estimates: {rows_per_day: 1000, distinct_keys: 7}\n", encoding="utf-8")
+    from_file = document(answered(capsys, "plan", str(declaration), "--json"))
+    overruled = document(answered(capsys, "plan", str(declaration), "--json", "--rows-per-day", "2000"))
+    typed = document(answered(capsys, "plan", str(declaration), "--json", "--distinct-keys", "9"))
+    assert from_file["cost_model"] == "batch"
+    assert from_file["notes"] == overruled["notes"] == typed["notes"] == []
+    assert len({json.dumps(each["cost"]) for each in (from_file, overruled, typed)}) == 3
+
+
+# ---- files that are written
+
+
+def test_the_plan_and_the_picture_are_written(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    out, svg = tmp_path / "new" / "plan.json", tmp_path / "plan.svg"
+    text = answered(capsys, "plan", "--windows", "5m,1h", "--out", str(out), "--svg", str(svg))
+    assert text == explain(decode_plan(out.read_text(encoding="utf-8")))
+    assert svg.read_text(encoding="utf-8").startswith("<svg ")
+    document(out.read_text(encoding="utf-8"))
+
+
+def test_the_document_is_written_and_printed_alike(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    out = tmp_path / "plan.json"
+    text = answered(capsys, "plan", "--windows", "5m,1h", "--json", "--out", str(out))
+    assert out.read_text(encoding="utf-8") == text
+
+
+# ---- a set a line
+
+
+def streamed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], lines: bytes, *options: str
+) -> tuple[int, list[dict[str, Json]]]:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines)))
+    code = main(["plan", "--windows", "-", *options])
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    return code, [document(line) for line in captured.out.splitlines(keepends=True)]
+
+
+def test_each_line_is_planned(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = b"20s,30s,40s\r\n 10s, 20s , 30s, 40s\nday in Europe/Paris"
+    code, documents = streamed(monkeypatch, capsys, lines, "--cost-model", "paper", "--tiers", "factor")
+    assert code == 0
+    assert [a_document(each["cost"])["total"] for each in documents] == [150, 150, 86_400]
+
+
+def test_a_bad_line_has_an_error_in_its_place(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, documents = streamed(monkeypatch, capsys, b"5m\n\n5m every 1h\n5m,\n\xff\xfe\n5m,1h\n", "--json")
+    assert code == 2
+    kinds = ["stairwise.plan/1", *["stairwise.error/1"] * 4, "stairwise.plan/1"]
+    assert [each["schema"] for each in documents] == kinds
+    assert [each["message"] for each in documents[1:5]] == [
+        "windows '': one of them is empty.",
+        "window '5m every 1h': the slide (3600 s) is longer than the range (300 s).",
+        "windows '5m,': one of them is empty.",
+        "window '\ufffd\ufffd': '\ufffd\ufffd' is not a span.",
+    ]
+
+
+def test_no_line_is_no_document(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert streamed(monkeypatch, capsys, b"") == (0, [])
+
+
+# ---- what is wrong
+
+SEE = "Hint: see stairwise plan --help."
+WINDOWS = ("plan", "--windows", "5m")
+NO_COUNT = "not a whole number above 0 of at most 18 digits"
+BOTH = "or --windows, not both. Hint: leave one out, and quote a list of windows."
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["run", "trips.yaml"], "there is no command 'run'. Hint: so far there is one: stairwise plan."),
+        (["trips.yaml"], "there is no command 'trips.yaml'. Hint: try stairwise plan trips.yaml."),
+        (["--windows", "5m"], "there is no command before '--windows'. Hint: write stairwise plan first."),
+        (["--windows=5m"], "there is no command before '--windows=5m'. Hint: write stairwise plan first."),
+        (["--colour"], "there is no option '--colour'. Hint: see stairwise plan --help."),
+        (["plan"], 'plan needs a FILE or --windows. Hint: try stairwise plan --windows "5m, 1h".'),
+        (["plan", "--measure", "a.yaml"], f"there is no option '--measure'. {SEE}"),
+        (["plan", "--window", "5m"], "there is no option '--window'. Hint: did you mean --windows?"),
+        (["plan", "--row-per-day=5"], "there is no option '--row-per-day=5'. Hint: did you mean --rows-per-day?"),
+        (["plan", "--windows"], f"argument --windows: expected one argument. {SEE}"),
+        (["plan", "a.yaml", "b.yaml"], "'b.yaml' is one argument too many. Hint: quote what belongs together."),
+        (["plan", "--windows", "5m,", "1h"], f"plan takes a FILE (here '1h') {BOTH}"),
+        (["plan", "a.yaml", "--windows", "-"], f"plan takes a FILE (here 'a.yaml') {BOTH}"),
+        (
+            ["plan", "a.yaml", "--aggregate", "sum"],
+            "--aggregate goes with --windows: a FILE has its own. Hint: leave --aggregate out.",
+        ),
+        (
+            ["plan", "--windows", "-", "--out", "plan.json"],
+            "--windows - prints what it plans, --out and --svg cannot. Hint: leave them out.",
+        ),
+        (["plan", "--windows", ""], "windows '': one of them is empty. Hint: try 5m, 1h."),
+        (["plan", "--windows", "5m,,1h"], "windows '5m,,1h': one of them is empty. Hint: try 5m, 1h."),
+        (["plan", "--windows", "90m,1h30m"], "window '1h30m': the same as '90m'. Hint: keep one of the two."),
+        (
+            ["plan", "--windows", "1h every 2h"],
+            "window '1h every 2h': the slide (7200 s) is longer than the range (3600 s). Hint: try 2h every 1h.",
+        ),
+        (
+            [*WINDOWS, "--aggregate", "mean"],
+            "aggregate 'mean(x)': there is no aggregate mean. Hint: try avg(x).",
+        ),
+        ([*WINDOWS, "--eta", "0"], f"argument --eta: '0' is {NO_COUNT}. {SEE}"),
+        ([*WINDOWS, "--eta", "1e3"], f"argument --eta: '1e3' is {NO_COUNT}. {SEE}"),
+        (
+            [*WINDOWS, "--rows-per-day", "9" * 19],
+            f"argument --rows-per-day: '{'9' * 19}' is {NO_COUNT}. {SEE}",
+        ),
+        (
+            [*WINDOWS, "--distinct-keys=-1"],
+            f"argument --distinct-keys: '-1' is {NO_COUNT}. {SEE}",
+        ),
+        ([*WINDOWS, "--tiers", "all"], f"argument --tiers: 'all' is not one of composite, factor, none. {SEE}"),
+        (
+            [*WINDOWS, "--algorithm", "paper-2"],
+            f"argument --algorithm: 'paper-2' is not one of best, paper-1, paper-3, unshared. {SEE}",
+        ),
+        ([*WINDOWS, "--cost-model", "s"], f"argument --cost-model: 's' is not one of batch, paper. {SEE}"),
+        (
+            [*WINDOWS, "--semantics", "holistic"],
+            f"argument --semantics: 'holistic' is not one of disjoint, overlapping. {SEE}",
+        ),
+    ],
+)  # fmt: skip
+def test_a_wrong_command_is_refused(capsys: pytest.CaptureFixture[str], arguments: list[str], text: str) -> None:
+    assert refused(capsys, *arguments) == f"stairwise: {text}\n"
+
+
+def test_a_wrong_command_is_a_document_if_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "--json", "--tiers", "all"]) == 2
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    assert document(captured.out) == {
+        "schema": "stairwise.error/1",
+        "kind": "usage",
+        "message": "argument --tiers: 'all' is not one of composite, factor, none.",
+        "hint": "see stairwise plan --help.",
+        "data": {},
+    }
+
+
+def test_a_wrong_file_has_all_its_problems_listed(capsys: pytest.CaptureFixture[str], declaration: Path) -> None:
+    declaration.write_text(DECLARATION.replace("[5m, 1h]", "[90m, 1h30m]").replace("trips: count()", "trips: count("))
+    lines = refused(capsys, "plan", str(declaration)).splitlines()
+    assert [line.partition(": ")[0] for line in lines] == [f"{declaration}:4:21", f"{declaration}:5:16"]
+    assert main(["plan", str(declaration), "--json"]) == 2
+    error = document(capsys.readouterr().out)
+    assert (error["kind"], error["message"]) == ("declaration", "\n".join(lines))
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("", "Is a directory"), ("/none.yaml", "No such file or directory"), ("/a\0b", "embedded null byte")],
+)
+def test_a_file_that_cannot_be_read_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str, reason: str
+) -> None:
+    path = f"{tmp_path}{name}"
+    assert refused(capsys, "plan", path) == f"{path}: the file cannot be read ({reason}). Hint: check the path.\n"
+
+
+def test_a_file_without_permission_is_refused(capsys: pytest.CaptureFixture[str], declaration: Path) -> None:
+    declaration.chmod(0)
+    if os.access(declaration, os.R_OK):
+        pytest.skip("permissions do not bind this user")
+    text = f"{declaration}: the file cannot be read (Permission denied). Hint: check the path.\n"
+    assert refused(capsys, "plan", str(declaration)) == text
+
+
+@pytest.mark.parametrize("option", ["--out", "--svg"])
+def test_a_place_that_cannot_be_written_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, declaration: Path, option: str
+) -> None:
+    command = ("plan", "--windows", "5m", option)
+    text = f"stairwise: cannot write '{tmp_path}': Is a directory. Hint: choose another place.\n"
+    assert refused(capsys, *command, str(tmp_path)) == text
+    inside = declaration / "plan"
+    text = f"stairwise: cannot write '{inside}': Not a directory. Hint: choose another place.\n"
+    assert refused(capsys, *command, str(inside)) in {text, text.replace("Not a directory", "File exists")}
+
+
+def test_no_file_is_overwritten_by_mistake(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, declaration: Path
+) -> None:
+    monkeypatch.chdir(declaration.parent)
+    text = "stairwise: 'trips.yaml' would be overwritten: it is named twice. Hint: choose another name.\n"
+    assert refused(capsys, "plan", str(declaration), "--out", "trips.yaml") == text
+    assert refused(capsys, "plan", "--windows", "5m", "--out", "trips.yaml", "--svg", str(declaration)) == text
+    assert declaration.read_text(encoding="utf-8") == DECLARATION

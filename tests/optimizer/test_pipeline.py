@@ -1,0 +1,199 @@
+"""The pipeline as a whole: plans are legal, as cheap as promised, and the same for the same question."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stairwise import optimize
+from stairwise.aggregate import Sharing
+from stairwise.codec import encode_plan, to_json
+from stairwise.network import Number
+from stairwise.options import Algorithm, Options, Pricing, TiersAllowed
+from stairwise.pipeline import plan_workload
+from stairwise.plan import Plan
+from stairwise.rollup import Estimates, Rollup
+from stairwise.tiers import How, Kind
+from stairwise.window import FixedWindow
+from stairwise.workload import Workload
+from tests.optimizer.workloads import options, rollup, rollups
+
+ROUNDING = Fraction(1, 10**9)
+PAPER = Options(pricing=Pricing.PAPER, tiers=TiersAllowed.FACTOR)
+SECONDS = (20, 30, 40)
+
+
+def planned(windows: str, aggregate: str = "sum", how: Options | None = None) -> Plan:
+    return plan_workload(Workload.of_windows(windows.split(","), aggregate, Estimates()), how or Options())
+
+
+def is_at_most(one: Number, other: Number) -> bool:
+    """Whether one cost is not above another, but for the rounding of floats."""
+    return Fraction(one) <= Fraction(other) * (1 + ROUNDING)
+
+
+# ---- the same question, the same plan
+
+
+@settings(max_examples=20)
+@given(rollups(), options(), st.data())
+def test_order_makes_no_difference(asked: Rollup, how: Options, data: st.DataObject) -> None:
+    shuffled = Rollup(
+        name=asked.name,
+        source=asked.source,
+        keys=asked.keys,
+        aggregates=dict(data.draw(st.permutations(asked.aggregates))),
+        windows=data.draw(st.permutations(asked.windows)),
+        target=asked.target,
+        start=asked.start,
+        estimates=asked.estimates,
+    )
+    assert written(optimize(shuffled, how)) == written(optimize(asked, how))
+
+
+def written(plan: Plan) -> str:
+    """The plan's document without the declaration, which keeps its order."""
+    return to_json(encode_plan(replace(plan, declaration=None)))
+
+
+# ---- the price
+
+
+@pytest.mark.parametrize(
+    ("windows", "how", "costs"),
+    [
+        ("10s,20s,30s,40s", PAPER, (150, 480, 150, 150)),
+        ("20s,30s,40s", PAPER, (150, 360, 246, 150)),
+        ("20s,30s,40s", replace(PAPER, tiers=TiersAllowed.COMPOSITE), (142, 360, 246, 150)),
+        ("20s,30s,40s", replace(PAPER, tiers=TiersAllowed.NONE), (246, 360, 246, 150)),
+        ("20s,30s,40s", replace(PAPER, algorithm=Algorithm.UNSHARED), (360, 360, 246, 150)),
+        ("20s,30s,40s", replace(PAPER, algorithm=Algorithm.PAPER_1), (246, 360, 246, 150)),
+        ("20s,30s,40s", replace(PAPER, algorithm=Algorithm.PAPER_3), (150, 360, 246, 150)),
+    ],
+)
+def test_the_worked_examples_of_the_paper(windows: str, how: Options, costs: tuple[int, ...]) -> None:
+    totals = planned(windows, how=how).totals
+    assert (totals.total, totals.unshared, totals.paper_1, totals.paper_3) == costs
+
+
+@settings(max_examples=20)
+@given(rollups(), options(algorithm=Algorithm.BEST))
+def test_a_plan_is_never_dearer_than_what_it_is_compared_with(asked: Rollup, how: Options) -> None:
+    totals = optimize(asked, how).totals
+    rivals = [totals.unshared, totals.paper_1]
+    if how.tiers is not TiersAllowed.NONE:
+        rivals.append(totals.paper_3)
+    assert all(is_at_most(totals.total, rival) for rival in rivals)
+
+
+@settings(max_examples=20)
+@given(rollups(), options(algorithm=Algorithm.BEST))
+def test_more_tiers_allowed_never_cost_more(asked: Rollup, how: Options) -> None:
+    costs = [optimize(asked, replace(how, tiers=tiers)).totals.total for tiers in TiersAllowed]
+    assert is_at_most(costs[0], costs[1])
+    assert is_at_most(costs[1], costs[2])
+
+
+@settings(max_examples=20)
+@given(rollups(), options(algorithm=Algorithm.BEST))
+def test_the_bound_is_below_and_a_proof_is_tight(asked: Rollup, how: Options) -> None:
+    totals = optimize(asked, how).totals
+    assert is_at_most(totals.lower_bound, totals.total)
+    assert totals.gap >= 0
+    if totals.is_proven_optimal:
+        assert is_at_most(totals.total, totals.lower_bound)
+        assert totals.gap == 0
+
+
+@pytest.mark.parametrize("pricing", Pricing)
+@settings(max_examples=10)
+@given(rollups(most=4), st.integers(1, 2_000))
+def test_more_work_never_finds_less(pricing: Pricing, asked: Rollup, steps: int) -> None:
+    hasty, patient = (optimize(asked, Options(pricing=pricing, steps=budget)).totals for budget in (steps, 50_000))
+    assert is_at_most(patient.total, hasty.total)
+    assert is_at_most(hasty.lower_bound, patient.total)
+
+
+# ---- what the aggregates allow
+
+
+@settings(max_examples=20)
+@given(rollups(), options())
+def test_a_plan_computes_the_windows_that_were_asked_for_and_no_other(asked: Rollup, how: Options) -> None:
+    plan = optimize(asked, how)
+    declared = {step.tier.name: step.tier.window for step in plan.steps if step.tier.kind is Kind.DECLARED}
+    assert declared == {window.name: window.window for window in asked.windows}
+    assert plan.check("planning") is plan
+
+
+@pytest.mark.parametrize(
+    ("aggregates", "sharing"),
+    [
+        (("min(fare)", "max(fare)"), Sharing.OVERLAPPING),
+        (("min(fare)", "sum(fare)"), Sharing.DISJOINT),
+        (("sum(fare)", "median(fare)"), Sharing.HOLISTIC),
+        (("min(fare)", "median(fare)"), Sharing.HOLISTIC),
+    ],
+)
+def test_all_columns_of_a_tier_come_one_way(aggregates: tuple[str, ...], sharing: Sharing) -> None:
+    asked = rollup([FixedWindow(60, 60), FixedWindow(600, 60)], aggregates)
+    assert optimize(asked).search.semantics is sharing
+
+
+def test_a_minimum_may_read_windows_that_overlap_and_a_sum_may_not() -> None:
+    windows = "1h every 5m,2h every 5m,4h every 5m"
+    assert How.OVERLAPPING in {step.how for step in planned(windows, "min", PAPER).steps}
+    assert How.OVERLAPPING not in {step.how for step in planned(windows, "sum", PAPER).steps}
+    forced = replace(PAPER, sharing=Sharing.OVERLAPPING)
+    assert planned(windows, "sum", forced).totals == planned(windows, "min", PAPER).totals
+
+
+def test_an_exact_median_reads_raw_rows_or_windows_as_long() -> None:
+    plan = planned("5m,1h,1h every 5m", "median")
+    assert [(step.tier.name, step.reads, step.how) for step in plan.steps] == [
+        ("5m", None, How.RAW),
+        ("1h_every_5m", None, How.RAW),
+        ("1h", "1h_every_5m", How.EQUAL_RANGE),
+    ]
+
+
+def test_a_median_of_few_values_reads_their_counts() -> None:
+    workload = Workload.of_windows(["1h every 15m", "2h every 15m", "1d"], "median", Estimates(distinct_values=20))
+    plan = plan_workload(workload, Options())
+    assert {step.how for step in plan.steps} == {How.RAW, How.VALUES}
+    assert [step.tier.name for step in plan.steps if step.tier.keeps_values] == ["15m_values"]
+
+
+# ---- what a reader should know
+
+
+def test_what_was_looked_up_of_calendars_is_said_once_a_zone() -> None:
+    plan = planned("1h,day in Europe/Paris,week in Europe/Paris,month to date every day in Asia/Kolkata,day")
+    assert [note.partition(":")[0] for note in plan.notes if "1970-01-01" in note] == ["Asia/Kolkata", "Europe/Paris"]
+
+
+def test_what_cannot_be_merged_is_said() -> None:
+    plan = optimize(rollup([FixedWindow(60, 60)], ("median(fare)", "count()", "mode(zone)")))
+    assert [note.partition(":")[0] for note in plan.notes] == ["column_0, column_2"]
+
+
+def test_edges_that_were_not_counted_exactly_are_said() -> None:
+    slides = [(7 + 15_485_863 * number // 7 % 10) * (20 + 15_485_863 * number % 381) for number in range(50)]
+    windows = [
+        f"{slide + 7_919 * number % (3 * slide)}s every {slide}s offset {104_729 * number % slide}s"
+        for number, slide in enumerate(slides)
+    ]
+    plan = planned(",".join(windows), how=Options(pricing=Pricing.PAPER, steps=0))
+    assert plan.notes == ("the edges of a composite tier were counted on a finite horizon, to about 0.1 %",)
+
+
+def test_a_helper_of_the_paper_that_nobody_reads_is_shown_as_such() -> None:
+    texts = ("1s", "4s", "6s", "9s", "18s every 6s", "24s every 12s")
+    workload = Workload.of_windows(texts, "min", Estimates())
+    plan = plan_workload(workload, Options(pricing=Pricing.PAPER, algorithm=Algorithm.PAPER_3))
+    assert plan.step("12s").why == "No tier reads it."
+    assert (plan.totals.paper_1, plan.totals.paper_3) == (328, 346)
