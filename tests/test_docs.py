@@ -1,0 +1,213 @@
+"""The documentation is run: its Python, its command lines, its links, and what it says of the repository."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import doctest
+import io
+import pkgutil
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from stairwise.cli import main
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted(page.relative_to(ROOT).as_posix() for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")))
+ARCHITECTURE = "docs/architecture.md"
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"")
+NO_TIME = '"seconds": 0.0'
+THE_REST = "..."
+
+
+class Block(NamedTuple):
+    """Something between two fences: its language, its text, and the line on which that begins."""
+
+    language: str
+    text: str
+    line: int
+
+
+def text_of(page: str) -> str:
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def blocks(text: str) -> Iterator[Block]:
+    for found in FENCE.finditer(text):
+        yield Block(found[1], found[2], text.count("\n", 0, found.start(2)))
+
+
+def prose(page: str) -> str:
+    return FENCE.sub("", text_of(page))
+
+
+def spans(page: str) -> list[str]:
+    return re.findall(r"`([^`\n]+)`", prose(page))
+
+
+@pytest.fixture(autouse=True)
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty directory in which what a page shows is run; the examples are there."""
+    (tmp_path / "dags").symlink_to(ROOT / "dags")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_python_does_what_the_page_shows(page: str) -> None:
+    lines = [""] * (text_of(page).count("\n") + 1)
+    for block in blocks(text_of(page)):
+        if ">>> " in block.text:
+            shown = block.text.splitlines()
+            lines[block.line : block.line + len(shown)] = shown
+    example = doctest.DocTestParser().get_doctest("\n".join(lines), {}, page, str(ROOT / page), 0)
+    report = io.StringIO()
+    result = doctest.DocTestRunner().run(example, out=report.write)
+    assert not result.failed, report.getvalue()
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if "$ stairwise " in text_of(page)])
+def test_command_lines_print_what_the_page_shows(page: str, workplace: Path, *, write_goldens: bool) -> None:
+    shown = text_of(page)
+    put_files(shown, workplace)
+    printed = FENCE.sub(lambda found: f"```{found[1]}\n{rerun(found[1], found[2])}```", shown)
+    if write_goldens:
+        (ROOT / page).write_text(printed, encoding="utf-8")
+    assert text_of(page) == printed
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if "--svg docs/pictures/" in text_of(page)])
+def test_pictures_are_what_their_command_draws(page: str, workplace: Path, *, write_goldens: bool) -> None:
+    put_files(text_of(page), workplace)
+    for block in blocks(text_of(page)):
+        rerun(block.language, block.text)
+    for drawn in sorted(workplace.glob("docs/pictures/*.svg")):
+        committed = ROOT / drawn.relative_to(workplace)
+        if write_goldens:
+            committed.write_bytes(drawn.read_bytes())
+        assert committed.read_text(encoding="utf-8") == drawn.read_text(encoding="utf-8")
+
+
+def put_files(text: str, place: Path) -> None:
+    """Write each block that begins with a file's name in a comment to that file."""
+    for block in blocks(text):
+        if name := re.match(r"# ([\w-]+\.yaml)\n", block.text):
+            (place / name[1]).write_text(block.text, encoding="utf-8")
+
+
+def rerun(language: str, shown: str) -> str:
+    """A block of commands with what those of ours print now; a last line of three dots stands for the rest."""
+    if language != "console":
+        return shown
+    entries = re.findall(r"^(\$ .*\n)((?:(?!\$ ).*\n)*)", shown, re.MULTILINE)
+    return "".join(command + (answer(command, below) if is_ours(command) else below) for command, below in entries)
+
+
+def is_ours(command: str) -> bool:
+    return command.startswith("$ stairwise ")
+
+
+def answer(command: str, shown: str) -> str:
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+        main(shlex.split(command)[2:])
+    lines = re.sub(r'"seconds": [\d.e-]+', NO_TIME, output.getvalue()).splitlines()
+    kept = shown.splitlines()
+    if kept and kept[-1] == THE_REST:
+        lines[len(kept) - 1 :] = [THE_REST]
+    elif not kept and "--svg" in command:
+        lines = []  # the picture is what matters
+    return "".join(f"{line}\n" for line in lines)
+
+
+def links(page: str) -> list[str]:
+    return [one or other for one, other in LINK.findall(prose(page))]
+
+
+def headings(page: str) -> list[str]:
+    """The anchors of a page, as those who show Markdown make them."""
+    titles = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
+    return [re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page: str) -> None:
+    for link in links(page):
+        if link.startswith("https://"):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (ROOT / page).parent / path if path else ROOT / page
+        assert target.resolve().is_relative_to(ROOT), link
+        assert target.exists(), link
+        assert not anchor or anchor in headings(target.resolve().relative_to(ROOT).as_posix()), link
+
+
+def test_every_page_and_picture_can_be_found_from_the_readme() -> None:
+    found = {"README.md"}
+    waiting = ["README.md"]
+    for page in waiting:
+        local = [link.partition("#")[0] for link in links(page) if not link.startswith(("https://", "#"))]
+        fresh = {((ROOT / page).parent / link).resolve().relative_to(ROOT).as_posix() for link in local} - found
+        found |= fresh
+        waiting += sorted(fresh.intersection(PAGES))
+    pictures = {picture.relative_to(ROOT).as_posix() for picture in ROOT.glob("docs/pictures/*")}
+    assert {*PAGES, *pictures} <= found
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_pages_speak_of_what_is_there(page: str) -> None:
+    folders = {place.name for place in ROOT.iterdir() if place.is_dir() and not place.name.startswith(".")} - {"target"}
+    targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    for span in spans(page):
+        if span.partition("/")[0] in folders and re.fullmatch(r"[\w./-]+", span):
+            assert (ROOT / span).exists(), span
+        if name := re.fullmatch(r"stairwise(\.\w+)+", span):
+            assert pkgutil.resolve_name(name[0]), span
+        if name := re.fullmatch(r"make (\w+)", span):
+            assert name[1] in targets, span
+
+
+def modules_in_order() -> list[str]:
+    """The modules of the optimizer in the order of the rows of the page's tables."""
+    return re.findall(r"^\| `(\w+)` \|", prose(ARCHITECTURE), re.MULTILINE)
+
+
+def test_the_map_names_every_module_once() -> None:
+    package = ROOT / "optimizer" / "stairwise"
+    assert sorted(modules_in_order()) == sorted(file.stem for file in package.glob("*.py"))
+
+
+def test_the_map_names_every_test_of_the_repository() -> None:
+    folders = {"tests/" + place.name for place in (ROOT / "tests").iterdir() if any(place.glob("*.py"))}
+    files = {"tests/" + file.name for file in (ROOT / "tests").glob("*.py")}
+    assert folders | files <= set(spans(ARCHITECTURE))
+
+
+def test_the_map_can_be_read_from_top_to_bottom() -> None:
+    read: set[str] = set()
+    for module in modules_in_order():
+        needed = set(imported(ROOT / "optimizer" / "stairwise" / f"{module}.py"))
+        assert needed <= read, f"{module} needs {sorted(needed - read)}, which stand below it"
+        read.add(module)
+
+
+def imported(file: Path) -> Iterator[str]:
+    """The modules of its own package that a module imports, wherever in it."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module == "stairwise":
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("stairwise."):
+            yield node.module.removeprefix("stairwise.")
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.startswith("docs/adr/")])
+def test_decisions_say_why_and_at_what_price(page: str) -> None:
+    assert re.findall(r"^## (.+)$", text_of(page), re.MULTILINE) == ["Context", "Choice", "Price"]
+    assert re.match(r"# \d{4} ", text_of(page)), "a title with the number"
+    assert text_of(page)[2:6] == Path(page).name[:4]
