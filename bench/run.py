@@ -1,0 +1,120 @@
+"""Measure the planner and write the tables of ``docs/benchmarks.md``.
+
+    python bench/run.py                             everything (half an hour), as make bench does
+    python bench/run.py speed                       one part
+    python bench/run.py quality --sizes 5 --seeds 3    a look; prints, and writes nothing
+
+Needs scipy, for the exact optima. Times are shown, never asserted; a plan that is worse than it says is an error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import plan_quality
+import plan_speed
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "benchmarks.md"
+INTRODUCTION = """\
+# Benchmarks
+
+Written by `make bench`; see `bench/` for what is measured and how.
+"""
+QUALITY = """\
+Ten window sets of each kind, drawn by the generators of "Factor Windows" (R: RandomGen, S: SequentialGen), in the
+paper's cost model with one event a second. "Cost / optimum" is for plans that may invent factor windows, over the
+proven optimum of the same plan space; "composite" plans may cut time at any union of edges. Their optimum was worked
+out for up to 10 windows that are read disjointly; beyond, their lower bound says how much better a plan could be.
+"""
+SPEED = """\
+In process: processor time, from windows to plan, bound included, for window sets drawn by RandomGen with multiples up
+to 50, 500 and 5,000 for 20, 100 and 1,000 windows. Whole processes: wall clock and processor time. The machine may have
+been busy with other work (see its load): then the wall clock says more about it than about Stairwise.
+"""
+
+
+class _Given(argparse.Namespace):
+    parts: list[str]
+    sizes: str
+    seeds: int
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Measure how good plans are and how fast they come.")
+    parser.add_argument("parts", nargs="*", metavar="PART", help="quality, speed (default: both)")
+    parser.add_argument("--sizes", default="", metavar="N,N", help="window set sizes; nothing is written then")
+    parser.add_argument(
+        "--seeds", type=int, default=plan_quality.SEEDS, metavar="K", help="sets of each kind; likewise"
+    )
+    given = parser.parse_args(namespace=_Given())
+    parts = given.parts or ["quality", "speed"]
+    if not {*parts} <= {"quality", "speed"}:
+        parser.error(f"parts are quality and speed, not {' '.join(parts)}")
+    sizes = tuple(int(size) for size in given.sizes.split(",") if size)
+    is_whole = not sizes and given.seeds == plan_quality.SEEDS
+    code = 0
+    if "quality" in parts:
+        measured = plan_quality.quality(sizes or plan_quality.SIZES, given.seeds)
+        found = [f"- {slip}\n" for slip in measured.slips] or ["Every claim of every plan held.\n"]
+        code = 1 if measured.slips else 0
+        _publish("How good", QUALITY, plan_quality.HEADER, measured.rows, found, is_whole=is_whole)
+    if "speed" in parts:
+        rows = list(_shown(plan_speed.speed(sizes or tuple(plan_speed.MULTIPLES))))
+        _publish("How fast", SPEED, plan_speed.HEADER, rows, [], is_whole=is_whole)
+    return code
+
+
+def _shown(rows: Iterable[tuple[str, ...]]) -> Iterable[tuple[str, ...]]:
+    for row in rows:
+        print("  ".join(row), flush=True)
+        yield row
+
+
+def _publish(
+    title: str, text: str, header: Sequence[str], rows: Sequence[Sequence[str]], found: Sequence[str], *, is_whole: bool
+) -> None:
+    """Print a part, and put it in its place on the page, leaving the other part as it is."""
+    lines = [header, ["---"] + ["---:"] * (len(header) - 1), *rows]
+    table = "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    section = f"{title}\n\n{text}\n{_circumstances()}\n\n{table}\n{''.join(found)}".rstrip() + "\n"
+    print(f"\n## {section}")
+    if is_whole:
+        old = PAGE.read_text(encoding="utf-8").split("\n## ")[1:] if PAGE.exists() else []
+        sections = {one.partition("\n")[0]: one.rstrip() + "\n" for one in old} | {title: section}
+        parts = [sections[name] for name in sorted(sections, reverse=True)]
+        PAGE.write_text("\n## ".join([INTRODUCTION, *parts]), encoding="utf-8")
+
+
+def _circumstances() -> str:
+    """Machine, commit and command, without which no number means anything."""
+    commit = _git("rev-parse", "--short", "HEAD") + (" with changes" if _git("status", "--porcelain") else "")
+    command = " ".join(["python", "bench/run.py", *sys.argv[1:]])
+    return (
+        f"{datetime.now(UTC):%Y-%m-%d}, commit {commit}, `{command}`, Python {platform.python_version()}, "
+        f"{_processor()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}."
+    )
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.run(  # noqa: S603
+        ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False  # noqa: S607
+    ).stdout.strip()  # fmt: skip
+
+
+def _processor() -> str:
+    information = Path("/proc/cpuinfo")
+    lines = information.read_text(encoding="utf-8").splitlines() if information.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
