@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, reduce
 from itertools import combinations
 from math import gcd, isqrt, lcm
 
@@ -110,7 +110,13 @@ def without_factors(windows: Iterable[FixedWindow], *, overlapping: bool) -> Gra
     >>> [(str(child), str(parent)) for parent, child in graph.arcs if parent]
     [('40s', '20s')]
     """
-    declared = tuple(sorted(set(windows), key=lambda window: (window.range, window.slide, window.origin)))
+    ordered = sorted(set(windows), key=lambda window: (window.range, window.slide, window.origin))
+    return _coverage(tuple(ordered), overlapping=overlapping)
+
+
+@lru_cache(maxsize=4)
+def _coverage(declared: tuple[FixedWindow, ...], *, overlapping: bool) -> Graph:
+    """The same graph, worked out once for the planner without factor windows and the one with them."""
     covers = is_covered if overlapping else is_partitioned
     arcs = ((finer, coarser) for finer, coarser in combinations(declared, 2) if covers(coarser, finer))
     return Graph(declared, (), (*((None, window) for window in declared), *arcs))
@@ -124,10 +130,11 @@ def with_factors(windows: Iterable[FixedWindow], *, overlapping: bool, eta: int 
     """
     graph = without_factors(windows, overlapping=overlapping)
     best = best_covering if overlapping else best_partitioning
+    period = graph.period
     arcs = dict.fromkeys(graph.arcs)
     factors: dict[FixedWindow, None] = {}
     for parent, below in _downstream(graph):
-        factor = best(Place(parent=parent, below=below, period=graph.period, eta=eta))
+        factor = best(Place(parent=parent, below=below, period=period, eta=eta))
         if factor is not None:
             factors[factor] = None
             arcs.update(dict.fromkeys([(None, factor), (parent, factor)]))

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from stairwise.network import Number
 
 
-ROUNDS = 3  # refinements of a plan, at most
+ROUNDS = 2  # refinements of a plan, at most
 MERGED = 300  # windows in all rounds together: many windows get one round
 
 
