@@ -48,6 +48,11 @@ class Given(argparse.Namespace):
     @property
     def options(self) -> Options:
         """How to plan."""
+        if self.eta != 1 and self.cost_model is not Pricing.PAPER:
+            raise UsageError(
+                "--eta: only the paper's cost model counts events per second.",
+                hint="add --cost-model paper, or say --rows-per-day.",
+            )
         return Options(
             algorithm=self.algorithm,
             tiers=self.tiers,

@@ -111,6 +111,8 @@ def closure(declared: Iterable[Tier]) -> tuple[tuple[ResidueClass, ...], bool]:
 def _commons(place: ResidueClass, known: set[ResidueClass]) -> set[ResidueClass]:
     """The coarsest class that holds both the place and another, for each known other."""
     modulus, residue = place
+    if not residue and not any(start for _, start in known):
+        return {(wider, 0) for wider in {gcd(modulus, other) for other, _ in known}}
     common = {gcd(modulus, other, residue - start) for other, start in known}
     return {(wider, residue % wider) for wider in common}
 

@@ -127,15 +127,14 @@ def _stream(given: Given, lines: Iterable[bytes]) -> int:
 
 
 def _show(given: Given, plan: Plan, seconds: float) -> None:
-    document = to_json(encode_plan(plan, seconds=seconds))
     if given.out is not None:
-        _write(given.out, document + "\n")
+        _write(given.out, to_json(encode_plan(plan)) + "\n")
     if given.svg is not None:
         from stairwise.picture import draw
 
         _write(given.svg, draw(plan))
     if given.json:
-        print(document)
+        print(to_json(encode_plan(plan, seconds=seconds)))
         return
     from stairwise.explain import explain
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 
 ROUNDS = 2  # refinements of a plan, at most
+SOME = 24  # windows that are merged with each other whatever they read, not only those that read one tier
 MERGED = 300  # windows in all rounds together: many windows get one round
 
 
@@ -199,7 +200,7 @@ def _with_composites(problem: Problem, factors: Found) -> Found:
             [*problem.declared, *helpers, *_tiers(problem, all_unions(needs))], problem.sharing, problem.model
         )
         return _solved(problem, graph, [_nodes(graph, factors)], is_whole=factors.is_whole)
-    found, pool = factors, set(merged(needs))
+    found, pool = factors, set(merged(needs)) if len(needs) <= SOME else set[EdgeSet]()
     for _ in range(max(1, min(ROUNDS, MERGED // len(needs)))):
         refined = _refined(problem, found, pool.union(_refinements(found)))
         if not refined.solution.cost < found.solution.cost:

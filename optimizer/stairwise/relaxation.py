@@ -136,6 +136,8 @@ def _added_about(edges: EdgeSet, needs: Sequence[EdgeSet]) -> list[float]:
         own = edges.rate()
         return [float(union_rate(edges, other) - own) for other in needs]
     modulus, residue = next(iter(edges.classes))
+    if not residue and not any(start for _, start in singles):
+        return [(1 - gcd(modulus, other) / modulus) / other for other, _ in singles]
     return [
         (1 - (0 if (residue - start) % (met := gcd(modulus, other)) else met) / modulus) / other
         for other, start in singles

@@ -50,6 +50,7 @@ _CALENDAR = MappingProxyType(
 _ABBREVIATIONS = MappingProxyType(
     {"mo": "month", "mos": "month", "q": "quarter", "qtr": "quarter", "y": "year", "yr": "year", "yrs": "year"}
 )
+_ROLLING = frozenset(("last", "moving", "past", "rolling", "sliding", "trailing"))
 _ADVERBS = MappingProxyType(
     {
         "hourly": "1h",
@@ -380,10 +381,23 @@ def _rewritten(text: str) -> tuple[str, str] | None:
             break
         if word.lower() in _WORDS or not word.isalpha():
             continue
+        if word.lower() in _ROLLING:
+            return _stepped(word, [*words[:position], *words[position + 1 :]])
         for instead in (_SYNONYMS.get(word.lower(), ""), ""):
             candidate = " ".join((*words[:position], *instead.split(), *words[position + 1 :]))
             if _is_legal(candidate):
                 return word, candidate
+    return None
+
+
+def _stepped(word: str, rest: list[str]) -> tuple[str, str] | None:
+    """``rolling 7 days in ZONE`` without that word but with a step; None if that is no window either."""
+    end = next((place for place, other in enumerate(rest) if other.lower() in {"offset", "in", "as"}), len(rest))
+    has_step = "every" in _lower(tuple(rest))
+    for step in ("",) if has_step else ("every day", "every 1d", "every 1h", "every 1m"):
+        candidate = " ".join((*rest[:end], *step.split(), *rest[end:]))
+        if _is_legal(candidate):
+            return word, candidate
     return None
 
 

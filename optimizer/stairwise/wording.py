@@ -44,8 +44,8 @@ class Prices:
         """The prices of this plan's cost model."""
         period = plan.totals.period_s
         if plan.totals.unit == "s":
-            machine = f"seconds of a machine with 2 cores, for {length_of_time(period)} of events"
-            return cls("s", machine, Fraction(1))
+            machine = f"seconds of a machine with 2 cores for {length_of_time(period)} of events"
+            return cls("s", f"{machine}, half at once and half in hourly runs, commits included", Fraction(1))
         reads, free = "rows and partial results read", "in the model of the papers writing is free"
         if period <= LONG_PERIOD:
             return cls("reads", f"{reads} for {length_of_time(period)} of events; {free}", Fraction(1))

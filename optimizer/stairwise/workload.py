@@ -149,6 +149,11 @@ class Workload:
         if self.estimates.distinct_keys is None and self.keys:
             what = f"{DISTINCT_KEYS:,} distinct keys were assumed"
             notes.append(f"{what}; say otherwise with --distinct-keys or estimates.distinct_keys")
+        partials = partial_columns(aggregate for _, aggregate in self.aggregates)
+        if self.estimates.distinct_values is None and any(partial.traits.bytes_per_value for partial in partials):
+            notes.append(
+                f"states of {VALUES_SEEN} distinct values were assumed; say otherwise with estimates.distinct_values"
+            )
         return tuple(notes)
 
 

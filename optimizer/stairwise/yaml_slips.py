@@ -32,7 +32,12 @@ _QUOTES = "use spaces for indentation, and quotes around a text that begins so."
 _SLIPS = (
     _Slip("start any token|tab character|node content", _Shown.HERE, "{found} cannot begin a value.", _QUOTES),
     _Slip("alphabetic or numeric", _Shown.OPENING, "{found} cannot begin a value.", _QUOTES),
-    _Slip("expected ':'", _Shown.OPENING, "this line has no colon.", "write KEY: VALUE, or '- ' before an item."),
+    _Slip(
+        "expected ':'",
+        _Shown.OPENING,
+        "this line has no colon with a blank behind it.",
+        "write KEY: VALUE, or '- ' before an item.",
+    ),
     _Slip(
         "values are not allowed",
         _Shown.HERE,

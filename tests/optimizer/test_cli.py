@@ -186,10 +186,22 @@ def test_the_plan_and_the_picture_are_written(capsys: pytest.CaptureFixture[str]
     document(out.read_text(encoding="utf-8"))
 
 
-def test_the_document_is_written_and_printed_alike(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_document_is_written_as_printed_but_for_the_time_it_took(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     out = tmp_path / "plan.json"
     text = answered(capsys, "plan", "--windows", "5m,1h", "--json", "--out", str(out))
-    assert out.read_text(encoding="utf-8") == text
+    printed = json.loads(text)
+    assert printed.pop("seconds") > 0
+    assert json.loads(out.read_text(encoding="utf-8")) == printed
+
+
+def test_events_per_second_belong_to_the_model_of_the_papers(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "--windows", "5m", "--eta", "5"]) == 2
+    assert capsys.readouterr().err == (
+        "stairwise: --eta: only the paper's cost model counts events per second. "
+        "Hint: add --cost-model paper, or say --rows-per-day.\n"
+    )
 
 
 # ---- a set a line
