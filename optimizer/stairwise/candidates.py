@@ -99,8 +99,11 @@ def closure(declared: Iterable[Tier]) -> tuple[tuple[ResidueClass, ...], bool]:
     (((30, 0), (18, 0), (12, 0), (6, 0)), True)
     """
     generators = sorted({coarsest_class(tier) for tier in declared}, reverse=True)
-    known = set(generators)
     limit = CLOSURE_LIMIT * len(generators) + 64
+    if not any(residue for _, residue in generators):
+        found = _divisors_in_common((modulus for modulus, _ in generators), limit)
+        return tuple((modulus, 0) for modulus in sorted(found, reverse=True)), len(found) <= limit
+    known = set(generators)
     for place in generators:
         if len(known) > limit:
             break
@@ -111,10 +114,18 @@ def closure(declared: Iterable[Tier]) -> tuple[tuple[ResidueClass, ...], bool]:
 def _commons(place: ResidueClass, known: set[ResidueClass]) -> set[ResidueClass]:
     """The coarsest class that holds both the place and another, for each known other."""
     modulus, residue = place
-    if not residue and not any(start for _, start in known):
-        return {(wider, 0) for wider in {gcd(modulus, other) for other, _ in known}}
     common = {gcd(modulus, other, residue - start) for other, start in known}
     return {(wider, residue % wider) for wider in common}
+
+
+def _divisors_in_common(numbers: Iterable[int], limit: int) -> set[int]:
+    """The same where every class holds 0: plain numbers are several times faster."""
+    known = set(numbers)
+    for number in sorted(known, reverse=True):
+        if len(known) > limit:
+            break
+        known |= {gcd(number, other) for other in known}
+    return known
 
 
 def _equal_range(declared: Sequence[Tier]) -> Iterator[FixedWindow]:

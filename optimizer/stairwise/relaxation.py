@@ -82,11 +82,12 @@ def least_cost(graph: Graph, model: CostModel, sharing: Sharing, without_unions:
 def _sliced(graph: Graph, model: CostModel) -> Iterator[_Reader]:
     """Helpers are slices; those with overlapping results only pass on results of one range, and count as declared."""
     needs = sorted({tier.needs for tier in _declared(graph)}, key=lambda edges: edges.classes)
+    moduli = _multiples_only(needs)
     is_slicing = [False, *(tier.kind is not Kind.DECLARED and tier.tiles for tier in graph.tiers)]
     passing = [model.price(tier, None, How.RAW) for tier in graph.tiers if tier.kind is Kind.FACTOR and not tier.tiles]
     for node, tier in enumerate(graph.tiers, 1):
         if tier.kind is Kind.DECLARED:
-            ideal, arcs = _ideal_parent(tier, needs), graph.network.arcs[node]
+            ideal, arcs = _ideal_parent(tier, needs, moduli), graph.network.arcs[node]
             alone = next(cost for parent, cost in arcs if not is_slicing[parent])
             yield _Reader(
                 rate=ideal.rate,
@@ -119,26 +120,27 @@ def _declared(graph: Graph) -> list[Tier]:
     return [tier for tier in graph.tiers if tier.kind is Kind.DECLARED]
 
 
-def _ideal_parent(tier: Tier, needs: Sequence[EdgeSet]) -> Tier:
+def _ideal_parent(tier: Tier, needs: Sequence[EdgeSet], moduli: Sequence[int]) -> Tier:
     """The coarsest tier that could serve this one together with another window; of a reader that overlaps, alone."""
     if not tier.tiles or tier.strays:
         return composite(tier.needs)
-    added = _added_about(tier.needs, needs)
+    added = _added_about(tier.needs, needs, moduli)
     least = min((extra for extra in added if extra > 0), default=0.0) * (1 + 1e-9)
     unions = [tier.needs | other for extra, other in zip(added, needs, strict=True) if 0 < extra <= least]
     return composite(min(unions, key=lambda edges: edges.rate(), default=tier.needs))
 
 
-def _added_about(edges: EdgeSet, needs: Sequence[EdgeSet]) -> list[float]:
+def _added_about(edges: EdgeSet, needs: Sequence[EdgeSet], moduli: Sequence[int]) -> list[float]:
     """Edges per second that each of the others adds, to a float's precision; fast, for every pair is asked for."""
-    singles = [one for other in needs for one in other.classes]
-    if len(edges.classes) > 1 or len(singles) > len(needs):
-        own = edges.rate()
-        return [float(union_rate(edges, other) - own) for other in needs]
-    modulus, residue = next(iter(edges.classes))
-    if not residue and not any(start for _, start in singles):
-        return [(1 - gcd(modulus, other) / modulus) / other for other, _ in singles]
-    return [
-        (1 - (0 if (residue - start) % (met := gcd(modulus, other)) else met) / modulus) / other
-        for other, start in singles
-    ]
+    if moduli:
+        modulus, _ = next(iter(edges.classes))
+        return [(1 - gcd(modulus, other) / modulus) / other for other in moduli]
+    own = edges.rate()
+    return [float(union_rate(edges, other) - own) for other in needs]
+
+
+def _multiples_only(needs: Sequence[EdgeSet]) -> list[int]:
+    """The moduli, if each of these is the multiples of one number; else nothing."""
+    classes = [one for edges in needs for one in edges.classes]
+    is_plain = len(classes) == len(needs) and not any(residue for _, residue in classes)
+    return [modulus for modulus, _ in classes] if is_plain else []
