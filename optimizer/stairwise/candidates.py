@@ -57,7 +57,8 @@ def factor_candidates(declared: Sequence[Tier], semantics: Sharing) -> Candidate
         case _:
             assert_never(semantics)
     windows = {FixedWindow(modulus, modulus, residue) for modulus, residue in classes}
-    return Candidates(_named(windows | picked | set(_sparser(declared, picked)), declared), is_whole)
+    sparser = (_sparser if semantics is Sharing.OVERLAPPING else _end_to_end)(declared, picked)
+    return Candidates(_named(windows | picked | set(sparser), declared), is_whole)
 
 
 def _named(windows: set[FixedWindow], declared: Sequence[Tier]) -> tuple[Tier, ...]:
@@ -191,14 +192,26 @@ def _sparser(declared: Sequence[Tier], hopping: Iterable[FixedWindow]) -> Iterat
     For each reader that fires less often than the range is long, the sparsest that it can read.
     """
     classes = sorted({coarsest_class(tier) for tier in declared})
-    for window in (*_fixed(declared), *hopping):
-        if window.is_tumbling:
-            continue
+    for window in _overlapping(declared, hopping):
         for modulus, residue in classes:
             slides = range(window.range - window.range % window.slide, window.slide, -window.slide)
             slide = next((slide for slide in slides if modulus % slide == 0), None)
             if slide is not None and (residue - window.origin) % window.slide == 0:
                 yield FixedWindow(window.range, slide, residue % slide)
+
+
+def _end_to_end(declared: Sequence[Tier], hopping: Iterable[FixedWindow]) -> Iterator[FixedWindow]:
+    """Of a hopping one's windows those that follow one another, for readers that must not count twice."""
+    classes = sorted({coarsest_class(tier) for tier in declared})
+    for window in _overlapping(declared, hopping):
+        if window.range % window.slide == 0:
+            for residue in [residue for modulus, residue in classes if modulus % window.range == 0]:
+                if (residue - window.origin) % window.slide == 0:
+                    yield FixedWindow(window.range, window.range, residue % window.range)
+
+
+def _overlapping(declared: Sequence[Tier], hopping: Iterable[FixedWindow]) -> list[FixedWindow]:
+    return [window for window in (*_fixed(declared), *hopping) if not window.is_tumbling]
 
 
 def _fixed(declared: Iterable[Tier]) -> list[FixedWindow]:

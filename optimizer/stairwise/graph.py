@@ -126,16 +126,22 @@ def _multiples(modulus: int, known: dict[int, list[int]]) -> Iterable[int]:
 
 
 def _special_arcs(ordered: tuple[Tier, ...], semantics: Sharing) -> Iterator[tuple[int, int, How]]:
-    """Readers of composite tiers, of calendars, and of windows that overlap."""
+    """Readers of calendars, and of windows that overlap."""
     calendars = [index for index, tier in enumerate(ordered) if not isinstance(tier.window, FixedWindow | None)]
-    slides = [(index, tier.window.slide) for index, tier in enumerate(ordered) if isinstance(tier.window, FixedWindow)]
+    fixed = [(index, tier.window) for index, tier in enumerate(ordered) if isinstance(tier.window, FixedWindow)]
+    of_range: dict[int, list[int]] = {}
+    for index, one in fixed:
+        of_range.setdefault(one.range, []).append(index)
     for parent, tier in enumerate(ordered):
-        readers: list[int] = []
-        if isinstance(tier.window, FixedWindow):
-            if not tier.tiles:
-                readers = [index for index, slide in slides if slide % tier.window.slide == 0]
-        elif tier.window is not None:
-            readers = calendars
+        match tier.window:
+            case None:
+                readers = []
+            case FixedWindow(range=length, slide=slide):
+                readers = [] if tier.tiles else of_range[length]
+                if semantics is Sharing.OVERLAPPING and not tier.tiles:
+                    readers = [index for index, window in fixed if window.slide % slide == 0]
+            case _:
+                readers = calendars
         for child in readers:
             if child > parent and (how := reads(ordered[child], tier, semantics)) is not None:
                 yield parent + 1, child + 1, how

@@ -86,6 +86,13 @@ def test_where_overlap_is_allowed_many_windows_get_helpers_at_the_ends_of_ranges
     assert names(found) == ["1h_every_1m", "1m", "7d_every_1s", "1s"]
 
 
+def test_where_overlap_is_allowed_few_helpers_for_each_window_may_be_too_many_together() -> None:
+    found = candidates.factor_candidates(
+        tiers("3h every 6m", "179m every 6m", "181m every 4m", "178m every 12m"), Sharing.OVERLAPPING
+    )
+    assert not found.is_whole
+
+
 def test_phases_that_grow_too_many_are_cut_short(monkeypatch: pytest.MonkeyPatch) -> None:
     declared = tiers("1h every 1s", "24h every 1m", "7d every 1m")
     thorough = candidates.factor_candidates(declared, Sharing.OVERLAPPING)
