@@ -53,8 +53,9 @@ def spans(page: str) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty directory in which what a page shows is run; the examples are there."""
+    """A directory in which what a page shows is run; the examples are there, and a place for pictures."""
     (tmp_path / "dags").symlink_to(ROOT / "dags")
+    (tmp_path / "docs" / "pictures").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

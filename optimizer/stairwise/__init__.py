@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from stairwise.aggregate import Aggregate, Sharing
 from stairwise.errors import StairwiseError
+from stairwise.names import Form as _Form
 from stairwise.options import Algorithm, Options, Pricing, TiersAllowed
 from stairwise.rollup import Catalog, DeclaredWindow, Estimates, Rollup, Source
 
@@ -42,12 +43,26 @@ __all__ = [
     "optimize",
 ]
 
+_ROLLUP = _Form(
+    types=(Rollup,),
+    wanted="a Rollup",
+    hint="Rollup.from_file reads one from a file, Rollup.from_yaml from a text.",
+)
+_OPTIONS = _Form(types=(Options,), wanted="a value of Options", hint="give one, such as Options(eta=10).")
+
+
+def __dir__() -> list[str]:
+    """The public names, without the modules that they come from."""
+    return __all__
+
 
 def optimize(rollup: Rollup, options: Options | None = None) -> Plan:
     """The cheapest hierarchy of tiers that is known for a rollup, with its price and a bound on any other's.
 
     The planner is imported when it is first asked: most programs only declare.
     """
+    _ROLLUP.take(rollup, "rollup")
+    _OPTIONS.take(Options() if options is None else options, "options")
     from stairwise.pipeline import plan_workload
     from stairwise.workload import Workload
 

@@ -17,9 +17,21 @@ from stairwise.rollup import Estimates
 
 _Case = TypeVar("_Case", bound=Enum)
 _MOST_DIGITS = 18
+_NO_SPARK = "leave it out: plan needs no Spark."
+# What each option of the interface is for that needs an engine, and what to do until there is one.
+_NOT_YET = {
+    "--measure": (
+        "takes the statistics from the source",
+        "say what you know with --rows-per-day and --distinct-keys.",
+    ),
+    "--spark-conf": ("sets a property of Spark", _NO_SPARK),
+    "--master": ("says where Spark runs", _NO_SPARK),
+    "--remote": ("says which Spark Connect server is used", _NO_SPARK),
+}
 _EPILOG = """\
 examples:
   stairwise plan trips.yaml                       the hierarchy, as a tree
+  stairwise plan - < trips.yaml                   the same, from standard input
   stairwise plan trips.yaml --svg plan.svg        the same as a picture
   stairwise plan --windows "5m, 1h every 15m"     windows without a file
   stairwise plan --windows - < sets.txt           one set a line in, one JSON document a line out
@@ -104,7 +116,11 @@ def _unknown(word: str) -> UsageError:
     """The error for a word that stands where nothing does."""
     if not word.startswith("-"):
         return UsageError(f"'{word}' is one argument too many.", hint="quote what belongs together.")
-    close = get_close_matches(word.partition("=")[0], _options(), n=1, cutoff=0.75)
+    option = word.partition("=")[0]
+    if option in _NOT_YET:
+        purpose, hint = _NOT_YET[option]
+        return UsageError(f"{option} {purpose}; this version does not have it yet.", hint=hint)
+    close = get_close_matches(option, _options(), n=1, cutoff=0.75)
     hint = f"did you mean {close[0]}?" if close else "see stairwise plan --help."
     return UsageError(f"there is no option '{word}'.", hint=hint)
 
@@ -135,7 +151,7 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    plan.add_argument("file", nargs="?", metavar="FILE", help="a declaration in YAML")
+    plan.add_argument("file", nargs="?", metavar="FILE", help="a declaration in YAML; - reads standard input")
     plan.add_argument("--windows", metavar="LIST", help="windows instead of FILE; - reads one set a line")
     plan.add_argument("--aggregate", metavar="NAME", help="what is computed of --windows (default: sum)")
     _add_outputs(plan)
@@ -222,7 +238,15 @@ def _check_together(given: Given) -> None:
     outputs = [path for path in (given.out, given.svg) if path is not None]
     if given.windows == "-" and outputs:
         raise UsageError("--windows - prints what it plans, --out and --svg cannot.", hint="leave them out.")
+    _check_places(outputs, given.file)
+
+
+def _check_places(outputs: Sequence[Path], file: str | None) -> None:
+    """Refuse to write where something would be lost, or where no directory is."""
+    named = [*outputs, *([] if file is None or file == "-" else [Path(file)])]
     for path in outputs:
-        named = [*outputs, *([] if given.file is None else [Path(given.file)])]
         if [other.resolve() for other in named].count(path.resolve()) > 1:
             raise UsageError(f"'{path}' would be overwritten: it is named twice.", hint="choose another name.")
+        if not path.parent.is_dir():
+            message = f"cannot write '{path}': there is no directory '{path.parent}'."
+            raise UsageError(message, hint="make it first.")

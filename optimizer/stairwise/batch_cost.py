@@ -134,6 +134,11 @@ class BatchModel:
         """See ``CostModel``: only if the number of distinct values is known."""
         return self.values is not None
 
+    @property
+    def pays_per_window(self) -> bool:
+        """See ``CostModel``: running results serve all windows that share a slice."""
+        return False
+
     def rows_per_window(self, tier: Tier) -> float:
         """Rows of one window or slice, on average.
 

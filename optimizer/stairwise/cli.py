@@ -13,16 +13,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TextIO, TypeGuard
+from typing import BinaryIO, TextIO, TypeGuard
 
 from stairwise.arguments import Given, parse, parser
 from stairwise.codec import encode_error, encode_plan, to_json
-from stairwise.errors import DeclarationProblems, StairwiseError, UsageError
+from stairwise.errors import DeclarationProblems, Problem, StairwiseError, UsageError
 from stairwise.pipeline import plan_workload
 from stairwise.plan import Plan
 from stairwise.rollup import Estimates, Rollup
 from stairwise.workload import Workload
 
+STDIN = "<stdin>"  # where the problems of a declaration on standard input are
 _INTERRUPTED = 130  # as shells have it: 128 + SIGINT
 
 
@@ -90,7 +91,7 @@ def _version() -> str:
 
 def _plan(given: Given) -> int:
     if given.windows == "-":
-        return _stream(given, sys.stdin.buffer)
+        return _stream(given, _standard_input())
     started = time.perf_counter()
     plan = plan_workload(_workload(given), given.options)
     _show(given, plan, time.perf_counter() - started)
@@ -101,8 +102,28 @@ def _workload(given: Given) -> Workload:
     """The windows of the file, or those of the command line."""
     if given.file is None:
         return _typed(given, given.windows or "")
-    workload = Workload.of(Rollup.from_file(given.file))
+    workload = Workload.of(_declared(given.file))
     return replace(workload, estimates=given.estimates(workload.estimates))
+
+
+def _declared(file: str) -> Rollup:
+    """The rollup of a file, or of standard input."""
+    if file != "-":
+        return Rollup.from_file(file)
+    from stairwise.yaml_reader import MOST_BYTES
+
+    try:
+        content = _standard_input().read(MOST_BYTES + 1)
+    except OSError as error:
+        problem = UsageError(f"it cannot be read ({error.strerror}).", hint="redirect a file to it.")
+        raise DeclarationProblems(STDIN, (Problem(0, 0, problem),)) from error
+    return Rollup.from_yaml(content, STDIN)
+
+
+def _standard_input() -> BinaryIO:
+    if sys.stdin is None:  # the shell's <&-
+        raise UsageError("standard input is closed.", hint="redirect a file to it.")
+    return sys.stdin.buffer
 
 
 def _typed(given: Given, windows: str) -> Workload:
@@ -148,7 +169,6 @@ def _is_colored() -> bool:
 
 def _write(path: Path, text: str) -> None:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"cannot write '{path}': {error.strerror}.", hint="choose another place.") from error

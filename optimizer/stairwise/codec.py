@@ -86,7 +86,7 @@ def encode_error(error: StairwiseError) -> dict[str, Json]:
 
 
 def _encode_problem(problem: Problem) -> Json:
-    return {"line": problem.line, "column": problem.column, **_encode_texts(problem.error)}
+    return {"line": problem.line or None, "column": problem.column or None, **_encode_texts(problem.error)}
 
 
 def _encode_texts(error: StairwiseError) -> dict[str, Json]:

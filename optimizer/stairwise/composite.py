@@ -28,8 +28,8 @@ HORIZON = 1 << 13  # time units over which merging counts edges; what it finds i
 
 
 def all_unions(edges: Sequence[EdgeSet]) -> Iterator[EdgeSet]:
-    """Every union of two sets or more; as many as 2 to the number of sets, so for ``FEW`` of them."""
-    for size in range(2, len(edges) + 1):
+    """Every union of these sets, each by itself too; as many as 2 to the number of sets, so for ``FEW`` of them."""
+    for size in range(1, len(edges) + 1):
         for chosen in combinations(edges, size):
             yield union(chosen)
 
@@ -39,14 +39,14 @@ def union(sets: Iterable[EdgeSet]) -> EdgeSet:
     return EdgeSet(tuple(one for edges in sets for one in edges.classes))
 
 
-def distinct_needs(declared: Iterable[Tier]) -> tuple[EdgeSet, ...]:
+def distinct_needs(tiers: Iterable[Tier]) -> tuple[EdgeSet, ...]:
     """The edges that composite tiers may have to offer, coarsest first; calendars with stray edges stay out."""
-    needs = {tier.needs for tier in declared if not tier.strays}
+    needs = {tier.needs for tier in tiers if not tier.strays}
     return tuple(sorted(needs, key=lambda edges: (edges.rate(), edges.classes)))
 
 
 def merged(edges: Sequence[EdgeSet]) -> Iterator[EdgeSet]:
-    """The unions that come up when sets that read one parent are merged two by two until one is left.
+    """The sets themselves, and the unions that come up when they are merged two by two until one is left.
 
     Each time those two are merged whose union has the fewest edges for what it adds to the finer of them, so that sets
     with much in common come together early, and coarse ones before fine ones.
@@ -57,6 +57,7 @@ def merged(edges: Sequence[EdgeSet]) -> Iterator[EdgeSet]:
     counts = {index: bits.bit_count() for index, bits in sets.items()}
     heap = [_entry(sets, counts, one, other) for one, other in combinations(sets, 2)]
     heapify(heap)
+    yield from group
     while len(sets) > 1:
         _, both, one, other = heappop(heap)
         if one not in sets or other not in sets:

@@ -69,6 +69,11 @@ class CostModel(Prices, Protocol):
         """Whether it can price tiers that keep each value with its count."""
         ...
 
+    @property
+    def pays_per_window(self) -> bool:
+        """Whether computing windows that overlap costs as much as computing each of them by itself."""
+        ...
+
     def detail(self, child: Tier, parent: Tier | None, how: How) -> Cost:
         """The same price with its parts."""
         ...
@@ -125,6 +130,11 @@ class PaperModel:
     def counts_values(self) -> bool:
         """See ``CostModel``: it knows nothing of values."""
         return False
+
+    @property
+    def pays_per_window(self) -> bool:
+        """See ``CostModel``: each instance pays for what it reads."""
+        return True
 
     def price(self, child: Tier, parent: Tier | None, how: How) -> int | Fraction:
         """Instances times what each of them reads.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial as bound
 from typing import TypeVar
 
 from stairwise.aggregate import Aggregate
@@ -12,7 +11,8 @@ from stairwise.declared import (
     ESTIMATES,
     NO_AGGREGATE,
     NO_WINDOW,
-    SOURCE_READERS,
+    POLICY_FORMS,
+    SOURCE_FORMS,
     TARGET_READERS,
     WINDOW_READERS,
     Catalog,
@@ -20,29 +20,20 @@ from stairwise.declared import (
     Estimates,
     Late,
     Layout,
-    NullTime,
     Source,
     counted,
+    readers,
     target_path,
 )
-from stairwise.duration import Duration
-from stairwise.instant import parse_instant
 from stairwise.names import Readers, aggregate_name, choice, key_name, rollup_name, shown
 from stairwise.problems import Place, Problems
 from stairwise.rules import check_lateness, check_target, clashes
 from stairwise.span import Lookback, parse_limit
 from stairwise.yaml_reader import Entries, Items, Node, read_tree
-from stairwise.yaml_shapes import Shapes
+from stairwise.yaml_shapes import Example, Shapes
 
-POLICY_READERS: Readers = {
-    "lateness": parse_limit,
-    "late": bound(choice, Late, what="late"),
-    "null_time": bound(choice, NullTime, what="null_time"),
-    "delay": Duration.parse,
-    "future": parse_limit,
-    "start": parse_instant,
-    "layout": bound(choice, Layout, what="layout"),
-}
+TOP_READERS: Readers = {"rollup": rollup_name, **readers(POLICY_FORMS)}
+SOURCE_READERS = readers(SOURCE_FORMS)
 REQUIRED = {
     "rollup": "add rollup: NAME.",
     "source": "add source: with table: NAME and time: COLUMN under it.",
@@ -98,7 +89,7 @@ def read_declaration(content: str | bytes, file: str) -> Declaration:
     problems = Problems(file)
     root = read_tree(content, problems)
     reading = _Reading(problems, _KEY_HINTS)
-    top = reading.entries(root, "the file", KEYS, REQUIRED, "begin it with a line such as rollup: trips.")
+    top = reading.entries(root, "the file", KEYS, REQUIRED, Example("begin it with a line such as rollup: trips."))
     declaration = reading.declaration(top)
     problems.settle()
     assert declaration is not None  # noqa: S101 - or settle would have raised
@@ -114,7 +105,7 @@ class _Reading(Shapes):
 
     def declaration(self, top: Mapping[str, Node]) -> Declaration | None:
         """All sections, and the rules between them; None if a part is missing that there must be."""
-        texts = self.texts(top, {"rollup": rollup_name, **POLICY_READERS})
+        texts = self.texts(top, TOP_READERS)
         layout = choice(Layout, texts.get("layout", "tables"), "layout")
         source, target = self._source(top), self._target(top)
         keys, aggregates = self._keys(top), self._aggregates(top)
@@ -159,7 +150,7 @@ class _Reading(Shapes):
         source: Source | None = None
         if "source" in top:
             before = self.problems.count
-            example = "write source: {table: lake.trips, time: pickup_at}."
+            example = Example("write source: {table: lake.trips, time: COLUMN}.", "lake.trips")
             nodes = self.entries(top["source"], "source", SOURCE_READERS, _SOURCE_REQUIRED, example)
             texts = self.texts(nodes, SOURCE_READERS)
             is_whole = isinstance(top["source"], Entries) and top["source"].is_whole
@@ -171,17 +162,22 @@ class _Reading(Shapes):
     def _target(self, top: Mapping[str, Node]) -> str | Catalog | None:
         node = top.get("target")
         if isinstance(node, Entries):
-            texts = self.texts(self.entries(node, "target", TARGET_READERS, _TARGET_REQUIRED, ""), TARGET_READERS)
+            texts = self.texts(
+                self.entries(node, "target", TARGET_READERS, _TARGET_REQUIRED, Example("")), TARGET_READERS
+            )
             return Catalog(texts["catalog"]) if texts else None
         return self.texts(top, {"target": target_path}).get("target")
 
     def _keys(self, top: Mapping[str, Node]) -> _Placed[str]:
-        return self._listed(top, "keys", "write keys: [zone_id].", key_name)
+        return self._listed(top, "keys", Example("write keys: [zone_id].", "zone_id"), key_name)
 
     def _lookback(self, top: Mapping[str, Node]) -> _Placed[Lookback]:
-        return self._listed(top, "lookback", "write lookback: [1 day every run].", Lookback.parse)
+        example = Example("write lookback: [1 day every run].", "1 day every run")
+        return self._listed(top, "lookback", example, Lookback.parse)
 
-    def _listed(self, top: Mapping[str, Node], section: str, example: str, read: Callable[[str], _T]) -> _Placed[_T]:
+    def _listed(
+        self, top: Mapping[str, Node], section: str, example: Example, read: Callable[[str], _T]
+    ) -> _Placed[_T]:
         found: _Placed[_T] = []
         for node in self.items(top[section], section, example) if section in top else ():
             text = self.text(node, section)
@@ -194,7 +190,8 @@ class _Reading(Shapes):
         found: _Placed[tuple[str, Aggregate]] = []
         if "aggregates" not in top:
             return found
-        pairs = self.pairs(top["aggregates"], "aggregates", "write NAME: CALL, such as trips: count().")
+        example = Example("write NAME: CALL, such as trips: count().", "count()")
+        pairs = self.pairs(top["aggregates"], "aggregates", example)
         for key, node in pairs:
             text = self.text(node, f"aggregate {shown(key.text)}")
             with self.problems.at(key.place):
@@ -209,9 +206,9 @@ class _Reading(Shapes):
         found: _Placed[DeclaredWindow] = []
         if "windows" not in top:
             return found
-        for node in self.items(top["windows"], "windows", "write windows: [5m, 1h]."):
+        for node in self.items(top["windows"], "windows", Example("write windows: [5m, 1h].", "5m, 1h")):
             if isinstance(node, Entries):
-                nodes = self.entries(node, "a window", WINDOW_READERS, _WINDOW_REQUIRED, "")
+                nodes = self.entries(node, "a window", WINDOW_READERS, _WINDOW_REQUIRED, Example(""))
                 texts = self.texts(nodes, WINDOW_READERS)
             else:
                 texts = self.texts({"window": node}, WINDOW_READERS)
@@ -225,7 +222,7 @@ class _Reading(Shapes):
 
     def _estimates(self, top: Mapping[str, Node]) -> Estimates:
         numbers: dict[str, int] = {}
-        example = "write estimates: {rows_per_day: 1000000}."
+        example = Example("write estimates: {rows_per_day: 1000000}.", "1000000")
         if "estimates" in top:
             for key, node in self.entries(top["estimates"], "estimates", ESTIMATES, {}, example).items():
                 number = self.number(node, key)

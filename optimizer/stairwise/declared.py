@@ -7,18 +7,34 @@ between the parts are in `stairwise.rules`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
+from types import NoneType
+from typing import assert_never, get_args
 
 from stairwise.call import parse_call
+from stairwise.duration import Duration
 from stairwise.errors import AggregateError, RollupError, WindowError
-from stairwise.names import Readers, choice, schema_name, shown, text_of, window_name
+from stairwise.instant import parse_instant
+from stairwise.names import (
+    MOST_COUNTED,
+    Form,
+    Readers,
+    choice_form,
+    described,
+    is_mapping,
+    schema_name,
+    shown,
+    text_form,
+    text_of,
+    window_name,
+)
 from stairwise.span import Span, parse_limit
-from stairwise.window import Window
+from stairwise.window import LONGEST_MONTHS, CalendarSpan, CalendarWindow, CumulateWindow, FixedWindow, Unit, Window
 from stairwise.window_text import parse_named, table_name
-from stairwise.zones import checked_zone
+from stairwise.zones import DAY_SECONDS, checked_zone
 
 _QUERY = re.compile(r"\(|--|/\*|(?:select|with|from|table|values)\b", re.IGNORECASE)
 
@@ -85,10 +101,50 @@ def query(text: str) -> str:
 
 def retention(text: str) -> Span | None:
     """Return how long rows are kept; None is for ever."""
-    span = parse_limit(text)
+    span = parse_limit(text_of(text, "retain"))
+    _check_retained(span, text)
+    return span
+
+
+def _check_retained(span: Span | None, text: str) -> None:
     if span is not None and span.is_empty:
         raise RollupError(f"retain {text!r}: nothing would be kept.", hint="write a longer span, or any.", text=text)
-    return span
+
+
+def _span_form(read: Callable[[str], Span | None]) -> Form:
+    return Form(types=(Span, NoneType), wanted="a span", hint="give one as text, such as '7 days'.", read=read)
+
+
+SOURCE_FORMS: Mapping[str, Form] = {
+    "table": text_form(partial(text_of, what="table"), NoneType),
+    "path": text_form(partial(text_of, what="path"), NoneType),
+    "sql": text_form(query, NoneType),
+    "format": text_form(lambda text: text_of(text, "format").lower()),
+    "time": text_form(partial(text_of, what="time")),
+    "unit": choice_form(TimeUnit, "unit", NoneType),
+    "zone": text_form(lambda text: checked_zone(text_of(text, "zone"))),
+    "where": text_form(condition, NoneType),
+    "retain": _span_form(retention),
+}
+POLICY_FORMS: Mapping[str, Form] = {
+    "lateness": _span_form(parse_limit),
+    "late": choice_form(Late, "late"),
+    "null_time": choice_form(NullTime, "null_time"),
+    "delay": Form(types=(Duration,), wanted="a duration", hint="give one as text, such as '10m'.", read=Duration.parse),
+    "future": _span_form(parse_limit),
+    "start": Form(
+        types=(int, NoneType),
+        wanted="an instant",
+        hint="give one as text, such as '2024-01-31T06:00Z', or in seconds.",
+        read=parse_instant,
+    ),
+    "layout": choice_form(Layout, "layout"),
+}
+
+
+def readers(forms: Mapping[str, Form]) -> Readers:
+    """Return what reads the texts under the same keys."""
+    return {key: partial(form.take, what=key) for key, form in forms.items()}
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -136,19 +192,16 @@ class Source:
         where: str | None = None,
         retain: Span | str | None = None,
     ) -> None:
-        assign = partial(object.__setattr__, self)
-        assign("time", text_of(time, "time"))
-        assign("table", None if table is None else text_of(table, "table"))
-        assign("path", None if path is None else text_of(path, "path"))
-        assign("sql", None if sql is None else query(sql))
-        assign("format", text_of(format, "format").lower())
-        assign("unit", choice(TimeUnit, unit, "unit") if isinstance(unit, str) else unit)
-        assign("zone", checked_zone(text_of(zone, "zone")))
-        assign("where", None if where is None else condition(where))
-        assign("retain", retention(retain) if isinstance(retain, str) else retain)
+        given: Mapping[str, object] = {
+            "table": table, "path": path, "sql": sql, "format": format, "time": time,
+            "unit": unit, "zone": zone, "where": where, "retain": retain,
+        }  # fmt: skip
+        for field, form in SOURCE_FORMS.items():
+            object.__setattr__(self, field, form.take(given[field], field))
         self._check()
 
     def _check(self) -> None:
+        _check_retained(self.retain, str(self.retain))
         places = {"table": self.table, "path": self.path, "sql": self.sql}
         given = [key for key, place in places.items() if place is not None]
         if len(given) != 1:
@@ -166,19 +219,6 @@ class Source:
                 "a unit goes with integers, a zone with times that are local.",
                 hint="remove the one that does not go with the column.",
             )
-
-
-SOURCE_READERS: Readers = {
-    "table": partial(text_of, what="table"),
-    "path": partial(text_of, what="path"),
-    "sql": query,
-    "format": partial(text_of, what="format"),
-    "time": partial(text_of, what="time"),
-    "unit": partial(choice, TimeUnit, what="unit"),
-    "zone": checked_zone,
-    "where": condition,
-    "retain": retention,
-}
 
 
 def _named_window(text: str) -> tuple[Window, str | None]:
@@ -205,8 +245,19 @@ class DeclaredWindow:
     retain: Span | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a name that no table can have."""
+        """Refuse other types, a name that no table can have, and a table that drops windows before they end."""
+        _WINDOW.take(self.window, "window")
+        text_of(self.text, "text")
         window_name(self.name)
+        _RETAINED.take(self.retain, "retain")
+        _check_retained(self.retain, str(self.retain))
+        length = _length(self.window)
+        if self.retain is not None and _may_be_shorter(self.retain, length):
+            raise RollupError(
+                f"window {self.text!r}: retain {self.retain} is shorter than the range {length}.",
+                hint=f"write {length} or longer, or any.",
+                text=self.text,
+            )
 
     @classmethod
     def parse(cls, text: str, *, name: str | None = None, retain: str | None = None) -> DeclaredWindow:
@@ -224,29 +275,65 @@ class DeclaredWindow:
         return cls(
             window=window,
             text=" ".join(words),
-            name=own or name or table_name(" ".join(words)),
+            name=own or (table_name(" ".join(words)) if name is None else name),
             retain=None if retain is None else retention(retain),
         )
 
     @classmethod
-    def of(cls, given: DeclaredWindow | Mapping[str, str] | str) -> DeclaredWindow:
-        """Return the window that is given: as a value, as its text, or as the entries of the YAML.
+    def of(cls, given: object) -> DeclaredWindow:
+        """Return the window that is given: as a value, as its text, or as the entries of the YAML, all of them texts.
 
         >>> DeclaredWindow.of({"window": "5m", "name": "fine"}) == DeclaredWindow.of("5m as fine")
         True
         """
         if isinstance(given, DeclaredWindow):
             return given
-        entries = given if isinstance(given, Mapping) else {"window": given}
+        entries: Mapping[object, object] = given if is_mapping(given) else {"window": given}
         if "window" not in entries or not entries.keys() <= WINDOW_READERS.keys():
             raise RollupError(
-                f"a window has the keys {', '.join(entries)}: window is needed, name and retain are known beside it.",
+                f"a window has the keys {', '.join(map(str, entries))}: "
+                "window is needed, name and retain are known beside it.",
                 hint="write such as {'window': '5m', 'name': 'fine'}.",
             )
-        return cls.parse(entries["window"], name=entries.get("name"), retain=entries.get("retain"))
+        texts = {
+            key: text_of(entry, str(key)) for key, entry in entries.items() if key == "window" or entry is not None
+        }
+        return cls.parse(texts["window"], name=texts.get("name"), retain=texts.get("retain"))
 
 
 WINDOW_READERS: Readers = {"window": _named_window, "name": window_name, "retain": retention}
+_WINDOW = Form(types=get_args(Window), wanted="a window", hint="DeclaredWindow.parse reads one from its text.")
+_RETAINED = Form(types=(Span, NoneType), wanted="a span", hint="give a Span, such as Span.parse('7 days').")
+
+
+def _length(window: Window) -> Span:
+    """The range; that of windows which grow is the period."""
+    match window:
+        case FixedWindow():
+            return Span(window.range)
+        case CalendarWindow(range_unit=Unit.DAY):
+            return Span(window.range_count * DAY_SECONDS)
+        case CalendarWindow():
+            return Span(months=window.range_count)
+        case CumulateWindow():
+            return _length(window.period)
+        case _:
+            assert_never(window)
+
+
+def _may_be_shorter(span: Span, length: Span) -> bool:
+    """Whether a span is sometimes shorter than another; months are as long as they are in the calendar."""
+    if span.months and length.months:
+        return span.months < length.months
+    return _seconds(span)[0] < _seconds(length)[1]
+
+
+def _seconds(span: Span) -> tuple[int, int]:
+    """The least and the most that a span lasts."""
+    if not span.months:
+        return span.seconds, span.seconds
+    shortest, longest = CalendarSpan(Unit.MONTH, min(span.months, LONGEST_MONTHS)).days()
+    return shortest * DAY_SECONDS, longest * DAY_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,9 +372,11 @@ class Estimates:
         """Refuse numbers that count nothing."""
         for name, number in zip(ESTIMATES, (self.rows_per_day, self.distinct_keys, self.distinct_values), strict=True):
             if number is not None:
+                _COUNT.take(number, name)
                 counted(number, name)
 
 
+_COUNT = Form(types=(int,), wanted="a whole number", hint="give an int, such as 1000000.")
 ESTIMATES = ("rows_per_day", "distinct_keys", "distinct_values")
 NO_AGGREGATE = ("aggregates are empty: at least one is needed.", "add one, such as trips: count().")
 NO_WINDOW = ("windows are empty: at least one is needed.", "add one, such as 1h.")
@@ -296,7 +385,13 @@ NO_WINDOW = ("windows are empty: at least one is needed.", "add one, such as 1h.
 def counted(number: int, what: str) -> int:
     """Return a number, once it counts something."""
     if number < 1:
-        raise RollupError(f"{what} is {number}, below 1.", hint="write a whole number from 1, or leave it out.")
+        raise RollupError(
+            f"{what} is {described(number)}, below 1.", hint="write a whole number from 1, or leave it out."
+        )
+    if number > MOST_COUNTED:
+        raise RollupError(
+            f"{what} is {described(number)}, above {MOST_COUNTED}.", hint="write a smaller number, or leave it out."
+        )
     return number
 
 

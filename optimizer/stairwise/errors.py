@@ -102,19 +102,32 @@ class Problem:
 
 
 class DeclarationProblems(DeclarationError):
-    """A file has one problem or more; all of them are listed, in the order of the file."""
+    """A file has one problem or more; all of them are listed, in the order of the file.
+
+    >>> error = DeclarationProblems("trips.yaml", (Problem(5, 3, DeclarationError("no window.", hint="add one.")),))
+    >>> print(error)
+    trips.yaml:5:3: no window. Hint: add one.
+    >>> error.message, error.hint
+    ('trips.yaml:5:3: no window.', 'add one.')
+    """
 
     kind = "declaration"
 
     def __init__(self, file: str, problems: tuple[Problem, ...]) -> None:
         self.file = file
         self.problems = problems
-        super().__init__("\n".join(_located(file, problem) for problem in problems), problems=len(problems))
+        message = "\n".join(f"{_place(file, problem)}: {problem.error.message}" for problem in problems)
+        several = f"correct each of the {len(problems)} problems."
+        hint = problems[0].error.hint if len(problems) == 1 else several
+        super().__init__(message, hint=hint, problems=len(problems))
+
+    def __str__(self) -> str:
+        """The whole text: a line for each problem, with its hint."""
+        return "\n".join(f"{_place(self.file, problem)}: {problem.error}" for problem in self.problems)
 
 
-def _located(file: str, problem: Problem) -> str:
-    place = f"{file}:{problem.line}:{problem.column}" if problem.line else file
-    return f"{place}: {problem.error}"
+def _place(file: str, problem: Problem) -> str:
+    return f"{file}:{problem.line}:{problem.column}" if problem.line else file
 
 
 class UsageError(StairwiseError, ValueError):

@@ -28,6 +28,7 @@ from stairwise.wording import (
     remarks,
     rivals,
     sentence,
+    sharing_meaning,
     shortened,
     source,
     summary,
@@ -147,13 +148,24 @@ def _bar(cost: Number, most: Number, room: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Row:
-    """One line of the table, and the lines of prose under it."""
+    """One line of the table, and the prose under it, behind a margin of its own."""
 
     name: str
     margin: str = ""
     tag: str = ""
     cells: tuple[str, ...] = ("",) * CELLS
-    details: tuple[Line, ...] = ()
+    prose: str = ""
+    below: str = ""
+
+    def name_within(self, width: int) -> str:
+        """The name, as far as there is room for it."""
+        return shortened(self.name, width - columns(self.margin + self.tag))
+
+    def details(self, width: int) -> list[Line]:
+        """The prose in lines; a name that the table had to cut is given in full."""
+        is_cut = self.name_within(width) != self.name
+        text = f"In full: {self.name}. {self.prose}" if is_cut else self.prose
+        return _wrapped(text, self.below, self.below, Style.QUIET)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +187,7 @@ def _hierarchy(plan: Plan, prices: Prices) -> Iterator[list[Line]]:
     for number, tree in enumerate(trees):
         lines = [] if number else [_aligned(heading, widths, Style.QUIET)]
         for row in tree:
-            lines += [_aligned(row, widths), *row.details]
+            lines += [_aligned(row, widths), *row.details(widths[0])]
         if number == len(trees) - 1:
             rule = "─" * (sum(widths) + 2 * sum(map(bool, widths[1:])))
             lines += [(Piece(rule, Style.QUIET),), _aligned(total, widths, Style.STRONG)]
@@ -192,7 +204,7 @@ def _widths(rows: Sequence[_Row]) -> tuple[int, ...]:
 
 
 def _aligned(row: _Row, widths: Sequence[int], style: Style = Style.PLAIN) -> Line:
-    name = shortened(row.name, widths[0] - columns(row.margin + row.tag))
+    name = row.name_within(widths[0])
     blank = " " * (widths[0] - columns(row.margin + name + row.tag))
     first, *numbers = (f"  {cell}" for cell in _padded(row.cells, widths[1:]))
     name_style = Style.STRONG if not row.cells[0] else Style.INVENTED if row.tag else style
@@ -257,7 +269,8 @@ def _row(plan: Plan, prices: Prices, branch: _Branch) -> _Row:
             prices.number(cost.total),
             share(cost.total, plan.totals.total),
         ),
-        details=tuple(_wrapped(" ".join(sentences), branch.below, branch.below, Style.QUIET)),
+        prose=" ".join(sentences),
+        below=branch.below,
     )
 
 
@@ -277,13 +290,14 @@ def _small_print(plan: Plan, prices: Prices) -> Iterator[list[Line]]:
     """What the words mean that stand above, what was asked of the planner, and what was assumed."""
     search = plan.search
     asked = (
-        f"algorithm {search.algorithm.value}, helper tiers {search.tiers_allowed.value}, "
-        f"cost model {search.cost_model.value}"
+        f"--algorithm {search.algorithm.value} --tiers {search.tiers_allowed.value} "
+        f"--cost-model {search.cost_model.value}"
     )
     terms = (
         ("cost", f"{prices.explanation}."),
         *_terms(plan),
-        ("planner", f"{asked}; aggregates are {search.semantics.value}."),
+        ("aggregates", f"{sharing_meaning(search.semantics)}."),
+        ("planner", f"planned with {asked}."),
     )
     meanings = (line for term, meaning in terms for line in _wrapped(meaning, f"  {term:<11}  ", " " * 15))
     yield [(Piece("In words", Style.STRONG),), *meanings]
@@ -295,6 +309,8 @@ def _small_print(plan: Plan, prices: Prices) -> Iterator[list[Line]]:
 def _terms(plan: Plan) -> Iterator[tuple[str, str]]:
     kinds = {step.tier.kind for step in plan.steps}
     hows = {step.how for step in plan.steps}
+    if rivals(plan):
+        yield "paper-1, -3", "plans by the published method 'Factor Windows', without and with its helper windows."
     if kinds & {Kind.FACTOR, Kind.COMPOSITE}:
         yield "helper", f"{helper_meaning(plan)}."
     if Kind.COMPOSITE in kinds:

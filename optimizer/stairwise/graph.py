@@ -92,16 +92,15 @@ def coarsest_class(tier: Tier) -> ResidueClass:
 
 def legal_arcs(ordered: tuple[Tier, ...], semantics: Sharing) -> Iterator[tuple[int, int, How]]:
     """(parent, child, how) for all legal pairs; a pair that two rules find is the same pair."""
-    if semantics is Sharing.HOLISTIC:
-        keepers = frozenset(index for index, tier in enumerate(ordered) if tier.keeps_values)
-        yield from ((parent, child, How.VALUES) for parent, child, _ in _plain_arcs(ordered, keepers))
-    else:
-        yield from _plain_arcs(ordered, range(len(ordered)))
-        yield from _composite_arcs(ordered)
+    is_holistic = semantics is Sharing.HOLISTIC
+    how = How.VALUES if is_holistic else How.DISJOINT
+    parents = [index for index, tier in enumerate(ordered) if tier.keeps_values or not is_holistic]
+    yield from ((parent, child, how) for parent, child in _plain_arcs(ordered, parents))
+    yield from ((parent, child, how) for parent, child in _composite_arcs(ordered, parents))
     yield from _special_arcs(ordered, semantics)
 
 
-def _plain_arcs(ordered: tuple[Tier, ...], parents: Iterable[int]) -> Iterator[tuple[int, int, How]]:
+def _plain_arcs(ordered: tuple[Tier, ...], parents: Iterable[int]) -> Iterator[tuple[int, int]]:
     """Readers of those parents whose edges are one class."""
     classes = [coarsest_class(tier) for tier in ordered]
     by_modulus: dict[int, list[int]] = {}
@@ -114,7 +113,7 @@ def _plain_arcs(ordered: tuple[Tier, ...], parents: Iterable[int]) -> Iterator[t
         for multiple in _multiples(modulus, by_modulus):
             for child in by_modulus[multiple]:
                 if child > parent and (classes[child][1] - residue) % modulus == 0:
-                    yield parent + 1, child + 1, How.DISJOINT
+                    yield parent + 1, child + 1
 
 
 def _multiples(modulus: int, known: dict[int, list[int]]) -> Iterable[int]:
@@ -147,13 +146,13 @@ def _special_arcs(ordered: tuple[Tier, ...], semantics: Sharing) -> Iterator[tup
                 yield parent + 1, child + 1, how
 
 
-def _composite_arcs(ordered: tuple[Tier, ...]) -> Iterator[tuple[int, int, How]]:
-    """Readers of tiers whose edges are several classes, by bit sets over all the classes that occur.
+def _composite_arcs(ordered: tuple[Tier, ...], candidates: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Readers of those parents whose edges are several classes, by bit sets over all the classes that occur.
 
     A reader each of whose classes lies within one of the parent's: the same as ``<=`` for edges written canonically,
     but for classes that only several others hold together, and those arcs are not needed for a good plan.
     """
-    parents = [index for index, tier in enumerate(ordered) if len(tier.provides.classes) > 1]
+    parents = [index for index in candidates if len(ordered[index].provides.classes) > 1]
     universe = {
         one: 1 << bit for bit, one in enumerate(sorted({one for tier in ordered for one in tier.needs.classes}))
     }
@@ -168,7 +167,7 @@ def _composite_arcs(ordered: tuple[Tier, ...]) -> Iterator[tuple[int, int, How]]
         missing = ~offered
         for child in range(parent + 1, len(ordered)):
             if not wanted[child] & missing and not ordered[child].strays:
-                yield parent + 1, child + 1, How.DISJOINT
+                yield parent + 1, child + 1
 
 
 def _held_by(place: ResidueClass, universe: dict[ResidueClass, int]) -> int:

@@ -1,11 +1,13 @@
-"""Names and words in a declaration: which are legal, and which one was probably meant."""
+"""What may be given in a declaration: types, names and words; which are legal, and which one was probably meant."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from enum import Enum
-from typing import TypeVar
+from typing import TypeGuard, TypeVar
 
 from stairwise.errors import RollupError
 
@@ -13,9 +15,13 @@ _Member = TypeVar("_Member", bound=Enum)
 
 # For each key, what reads its text or refuses it.
 Readers = Mapping[str, Callable[[str], object]]
+# What makes the value of a field of what was given for it, which may be anything, and of the field's name.
+Taker = Callable[[object, str], object]
 
 LONGEST_NAME = 128
 LONGEST_SHOWN = 40
+# Numbers of at most 18 digits.
+MOST_COUNTED = 10**18 - 1
 _WORD = re.compile("[A-Za-z][A-Za-z0-9_]*")
 _TABLE = re.compile("[A-Za-z0-9][A-Za-z0-9_]*")
 _SCHEMA = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
@@ -44,10 +50,99 @@ def shown(text: str) -> str:
     return repr(text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}...")
 
 
+def described(given: object) -> str:
+    """Return what was given, in few words: a short value itself, of all else the type.
+
+    >>> described(-5), described({}), described(10**5_000)
+    ('-5', 'a dict', 'an int')
+    """
+    match given:
+        case str():
+            return shown(given)
+        case None | bool() | float():
+            return repr(given)
+        case int() if abs(given) <= MOST_COUNTED + 1:
+            return repr(given)
+        case _:
+            name = type(given).__name__
+            return f"{'an' if name[:1] in 'aeiouAEIOU' else 'a'} {name}"
+
+
+def mistyped(given: object, what: str, wanted: str, hint: str) -> RollupError:
+    """Return the error for what has another type than the one that is wanted."""
+    return RollupError(f"{what} is {described(given)}, where {wanted} is wanted.", hint=hint)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """What may be given for a field: a value of its types, or a text that can be read as one.
+
+    >>> Form(wanted="a word", hint="give one as text.", read=str.strip).take(5, "name")
+    Traceback (most recent call last):
+    stairwise.errors.RollupError: name is 5, where a word is wanted. Hint: give one as text.
+
+    Attributes:
+        types: The types of its values, themselves and not those derived from them: True is no number.
+        wanted: What is wanted, in words.
+        hint: What to do where something else is given.
+        read: What reads a text or refuses it; None where no text will do.
+    """
+
+    types: tuple[type, ...] = ()
+    wanted: str
+    hint: str
+    read: Callable[[str], object] | None = None
+
+    def take(self, given: object, what: str) -> object:
+        """Return the value that is given."""
+        if isinstance(given, str) and self.read is not None:
+            return self.read(given)
+        if type(given) not in self.types:
+            raise mistyped(given, what, self.wanted, self.hint)
+        return given
+
+
+def text_form(read: Callable[[str], object], *types: type) -> Form:
+    """Return the form of a text, beside which there are values of some types."""
+    return Form(types=types, wanted="text", hint="give a string.", read=read)
+
+
+def choice_form(kind: type[Enum], what: str, *types: type) -> Form:
+    """Return the form of an enumeration's members, and of the texts that name them."""
+    return Form(
+        types=(kind, *types),
+        wanted=_listed(str(member.value) for member in kind),
+        hint="give one of them as text.",
+        read=lambda text: choice(kind, text, what),
+    )
+
+
+def several(one: Taker, what: str, example: str) -> Taker:
+    """Return what takes several values in order; a text is one value, not several letters."""
+
+    def take(given: object, field: str) -> object:
+        if not is_several(given):
+            hint = f"write {field}=[{shown(given)}]." if isinstance(given, str) else f"give one, such as {example}."
+            raise mistyped(given, field, "a list", hint)
+        return tuple(one(each, what) for each in given)
+
+    return take
+
+
+def is_several(given: object) -> TypeGuard[Iterable[object]]:
+    """Whether something holds several values in an order that is no accident."""
+    return isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping | AbstractSet)
+
+
+def is_mapping(given: object) -> TypeGuard[Mapping[object, object]]:
+    """Whether something holds values under keys."""
+    return isinstance(given, Mapping)
+
+
 def text_of(value: object, what: str) -> str:
     """Return a text that says something, without the blanks around it."""
     if not isinstance(value, str):
-        raise RollupError(f"{what} is {type(value).__name__}, where text is wanted.", hint="give a string.")
+        raise mistyped(value, what, "text", "give a string.")
     if not value.strip():
         raise RollupError(f"{what} is empty.", hint="write a text, or leave it out.")
     if found := _INVISIBLE.search(value):
@@ -66,12 +161,16 @@ def choice(kind: type[_Member], text: str, what: str) -> _Member:
     members = {str(member.value): member for member in kind}
     word = text_of(text, what)
     if word not in members:
-        *others, last = members
-        listed = f"{', '.join(others)} or {last}"
+        listed = _listed(members)
         raise RollupError(
             f"{what} {shown(word)}: it is not {listed}.", hint=f"try {nearest(word, members) or listed}.", text=word
         )
     return members[word]
+
+
+def _listed(words: Iterable[str]) -> str:
+    *others, last = words
+    return f"{', '.join(others)} or {last}"
 
 
 def rollup_name(text: str) -> str:

@@ -84,6 +84,26 @@ class Solution:
         return tuple(node for node, parent in enumerate(self.parents) if parent is not None)
 
 
+def essential(network: Network) -> Network:
+    """Returns the network without the arcs that no cheapest plan needs.
+
+    Required nodes are always there, so a node never reads a dearer parent than the cheapest of these. The arcs from the
+    root stay.
+
+    >>> network = Network(
+    ...     required=(True, True, False, True),
+    ...     arcs=((), ((0, 10),), ((0, 10),), ((1, 2), (2, 3), (0, 10))),
+    ... )
+    >>> essential(network).arcs[3]
+    ((1, 2), (0, 10))
+    """
+    arcs: list[tuple[Arc, ...]] = []
+    for incoming in network.arcs:
+        length = next((place for place, (parent, _) in enumerate(incoming, 1) if network.required[parent]), 0)
+        arcs.append(incoming[:length] + tuple(arc for arc in incoming[length:] if arc[0] == 0))
+    return Network(required=network.required, arcs=tuple(arcs))
+
+
 def solve_open(network: Network, opened: Iterable[int]) -> Solution:
     """Returns the cheapest plan that uses no optional node but the opened ones, each read where it is cheapest.
 

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from stairwise.aggregate import Sharing
+from stairwise.aggregate import Aggregate, Sharing
 from stairwise.errors import UsageError
+
+# Sketches that answer about what a holistic aggregate answers exactly, and that merge.
+SKETCHES: Mapping[str, str] = {
+    "median": "quantile()",
+    "percentile": "quantile()",
+    "count_distinct": "approx_distinct()",
+}
 
 
 class Algorithm(Enum):
@@ -61,3 +69,26 @@ class Options:
         """Refuse a rate that is none."""
         if self.eta < 1:
             raise UsageError(f"eta is {self.eta}, below 1 event per second.", hint="leave it out for 1.")
+
+    def check_sharing(self, aggregates: Iterable[Aggregate], *, is_declared: bool) -> None:
+        """Refuse what would make wrong results of these aggregates.
+
+        Windows that nobody declared are never computed, so whatever merges may be planned for them as if it overlapped.
+
+        Raises:
+            UsageError: An aggregate does not merge at all, or a declared one would count rows twice.
+        """
+        if self.sharing is None or self.sharing is Sharing.HOLISTIC:
+            return
+        for aggregate in aggregates:
+            if aggregate.sharing is Sharing.HOLISTIC:
+                sketch = SKETCHES.get(aggregate.definition.name)
+                raise UsageError(
+                    f"semantics {self.sharing.value}: {aggregate} cannot be merged from results of slices.",
+                    hint=f"leave --semantics out{f', or take a sketch: {sketch}' if sketch else ''}.",
+                )
+            if is_declared and self.sharing is Sharing.OVERLAPPING and aggregate.sharing is Sharing.DISJOINT:
+                raise UsageError(
+                    f"semantics overlapping: {aggregate} would count rows twice.",
+                    hint="leave --semantics out, or try it on --windows, which nothing computes.",
+                )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
 from math import ceil, gcd
 
@@ -10,7 +11,7 @@ from stairwise.final_aggregation import Technique, choose
 from stairwise.graph import coarsest_class
 from stairwise.instant import format_instant
 from stairwise.network import runner_up
-from stairwise.options import Algorithm, Options, TiersAllowed
+from stairwise.options import SKETCHES, Algorithm, Options, TiersAllowed
 from stairwise.plan import Alternative, Plan, Search, Step, Totals
 from stairwise.planner import Found, Problem, as_in_paper, best, net_saving, unshared
 from stairwise.quantity import percent
@@ -105,17 +106,29 @@ def _why(found: Found, node: int) -> str:
 def _notes(workload: Workload, problem: Problem, found: Found) -> tuple[str, ...]:
     """What a reader of the plan should know of how it came about."""
     notes = _calendar_notes(found.tiers, workload.horizon)
-    names = [name for name, aggregate in workload.aggregates if aggregate.sharing is Sharing.HOLISTIC]
-    if names and problem.sharing is Sharing.HOLISTIC:
-        hint = (
-            ""
-            if problem.model.counts_values
-            else "; with estimates.distinct_values, tiers that keep values are considered"
-        )
-        notes.append(f"{', '.join(names)}: exact results need the values themselves, and partials are of no use{hint}")
+    if problem.sharing is Sharing.HOLISTIC:
+        notes += _holistic_notes(workload, counts_values=problem.model.counts_values)
     if any(not tier.needs.measure().is_exact for tier in found.tiers if tier.kind is Kind.COMPOSITE):
         notes.append("the edges of a composite tier were counted on a finite horizon, to about 0.1 %")
     return tuple(notes)
+
+
+def _holistic_notes(workload: Workload, *, counts_values: bool) -> Iterator[str]:
+    """Which aggregates need all values, and what would do instead."""
+    holistic = [(name, each) for name, each in workload.aggregates if each.sharing is Sharing.HOLISTIC]
+    if not holistic:
+        return
+    parts = [f"{', '.join(name for name, _ in holistic)}: an exact result needs all values, not the results of parts"]
+    names = (each.definition.name for _, each in holistic)
+    sketches = sorted({SKETCHES[name] for name in names if name in SKETCHES})
+    if sketches:
+        merge = (
+            f"the sketch {sketches[0]} merges" if len(sketches) == 1 else f"the sketches {' and '.join(sketches)} merge"
+        )
+        parts.append(f"{merge}, at a small error")
+    if not counts_values:
+        parts.append("with estimates.distinct_values, tiers that keep values are considered")
+    yield "; ".join(parts)
 
 
 def _calendar_notes(tiers: tuple[Tier, ...], horizon: Horizon) -> list[str]:
@@ -127,7 +140,7 @@ def _calendar_notes(tiers: tuple[Tier, ...], horizon: Horizon) -> list[str]:
             grains[window.zone] = gcd(grains.get(window.zone, 0), *coarsest_class(tier))
     span = f"from {format_instant(horizon.start)} to {format_instant(horizon.end)}".replace("T00:00:00Z", "")
     return [
-        f"{zone}: {span}, the calendar's edges are multiples of {FixedWindow(grain, grain)}, and tiers that cut time "
-        "there can be read"
+        f"{zone}: {span}, its days begin on multiples of {FixedWindow(grain, grain)}, so tiers that cut time there can "
+        "serve them"
         for zone, grain in sorted(grains.items())
     ]

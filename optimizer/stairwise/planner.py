@@ -13,21 +13,22 @@ from typing import TYPE_CHECKING
 from stairwise import factor_windows
 from stairwise.aggregate import Sharing
 from stairwise.bound import dual_ascent
-from stairwise.candidates import composite, factor_candidates, value_tiers
+from stairwise.candidates import composite, factor_candidates
 from stairwise.composite import FEW, all_unions, distinct_needs, merged, union
 from stairwise.edges import EdgeSet
+from stairwise.errors import PlanError
 from stairwise.exact import branch_and_bound
 from stairwise.graph import Graph, assemble, build, in_order, legal_arcs
-from stairwise.network import Network, Solution, runner_up, solve_open
+from stairwise.network import Network, Solution, essential, runner_up, solve_open
 from stairwise.options import TiersAllowed
-from stairwise.relaxation import least_cost
+from stairwise.relaxation import least_with_anything, least_with_slices
 from stairwise.search import improve, search
 from stairwise.tiers import How, Kind, Tier, factor_tier
 from stairwise.window import FixedWindow
 from stairwise.window_text import table_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from stairwise.cost import CostModel
     from stairwise.network import Number
@@ -47,14 +48,21 @@ class Found:
         solution: The plan, over the graph's nodes.
         lower_bound: No plan over the allowed tiers costs less.
         is_proven: Whether none costs less than this one.
-        is_whole: Whether the graph is known to hold a cheapest plan.
+        unseen: What hopping helpers that the graph lacks cost at least; None if none could pay.
+        is_whole: Whether the graph is known to hold a cheapest plan of those without unseen helpers.
     """
 
     graph: Graph
     solution: Solution
     lower_bound: Number = 0
     is_proven: bool = False
+    unseen: Number | None = None
     is_whole: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse a bound above the plan, so that no pass can hand on a wrong proof."""
+        if not _reaches(self.solution.cost, self.lower_bound):
+            raise PlanError(f"planning: the lower bound {self.lower_bound} is above the cost {self.solution.cost}.")
 
     @property
     def tiers(self) -> tuple[Tier, ...]:
@@ -124,45 +132,45 @@ def best(problem: Problem, allowed: TiersAllowed, paper: Found) -> Found:
         solution = solve_open(graph.network, ())
         return Found(graph=graph, solution=solution, lower_bound=solution.cost, is_proven=True)
     found = _with_factors(problem, paper)
-    if allowed is TiersAllowed.COMPOSITE and problem.sharing is not Sharing.HOLISTIC:
+    if allowed is TiersAllowed.COMPOSITE and (problem.sharing is not Sharing.HOLISTIC or problem.model.counts_values):
         found = _with_composites(problem, found)
     return found
 
 
 def _with_factors(problem: Problem, paper: Found) -> Found:
     """Declared tiers, factor windows, and the paper's own, which serve as a start."""
-    candidates = factor_candidates(problem.declared, problem.sharing)
-    keepers = problem.sharing is Sharing.HOLISTIC and problem.model.counts_values
+    candidates = factor_candidates(problem.declared, problem.sharing, problem.model)
     known = {tier.window for tier in candidates.tiers}
     theirs = {tier.window: tier for tier in paper.tiers if tier.kind is Kind.FACTOR}
     graph = build(
         [
             *problem.declared,
             *candidates.tiers,
-            *(value_tiers(problem.declared) if keepers else ()),
             *(tier for window, tier in theirs.items() if window not in known),
         ],
         problem.sharing,
         problem.model,
     )
     start = [node for node, tier in enumerate(graph.tiers, 1) if tier.kind is Kind.FACTOR and tier.window in theirs]
-    return _solved(problem, graph, [start], is_whole=candidates.is_whole)
+    return _solved(problem, graph, start, is_whole=candidates.is_whole, unseen=candidates.unseen)
 
 
-def _solved(problem: Problem, graph: Graph, starts: Sequence[Iterable[int]], *, is_whole: bool) -> Found:
+def _solved(problem: Problem, graph: Graph, start: Iterable[int], *, is_whole: bool, unseen: Number | None) -> Found:
     """Search, bound and, as far as the steps go, the optimum of a graph; of all graphs, if it is whole."""
-    bound = dual_ascent(graph.network)
-    solution = search(graph.network, [*starts, bound.support.nodes])
-    arcs = sum(map(len, graph.network.arcs))
-    outcome = branch_and_bound(graph.network, solution, bound, problem.steps if arcs < problem.steps // 10 else 0)
+    network = essential(graph.network)
+    bound = dual_ascent(network)
+    solution = search(network, [start, bound.support.nodes])
+    arcs = sum(map(len, network.arcs))
+    outcome = branch_and_bound(network, solution, bound, problem.steps if arcs < problem.steps // 10 else 0)
     found = Found(
         graph=graph,
         solution=_without_idle_helpers(graph.network, outcome.solution),
         lower_bound=outcome.lower_bound,
         is_proven=outcome.proven,
+        unseen=unseen,
         is_whole=is_whole,
     )
-    return found if is_whole else _relaxed(problem, found, graph)
+    return found if is_whole and unseen is None else _relaxed(problem, found, found)
 
 
 def _without_idle_helpers(network: Network, solution: Solution) -> Solution:
@@ -185,28 +193,41 @@ def net_saving(network: Network, solution: Solution, node: int) -> Number:
     return saved - next(cost for parent, cost in network.arcs[node] if parent == solution.parents[node])
 
 
-def _relaxed(problem: Problem, found: Found, graph: Graph, without_unions: Number | None = None) -> Found:
+def _relaxed(problem: Problem, found: Found, factors: Found, without_unions: Number | None = None) -> Found:
     """The same plan with a bound that holds for tiers that no graph holds."""
-    lower_bound = least_cost(graph, problem.model, problem.sharing, without_unions)
+    graph, model, sharing = factors.graph, problem.model, problem.sharing
+    lower_bound = found.lower_bound if found.is_whole else least_with_slices(graph, model, sharing, without_unions)
+    if factors.unseen is not None:
+        lower_bound = min(lower_bound, least_with_anything(graph, model, sharing) + factors.unseen)
     return replace(found, lower_bound=lower_bound, is_proven=_reaches(lower_bound, found.solution.cost))
 
 
 def _with_composites(problem: Problem, factors: Found) -> Found:
-    """Unions of edges beside the tiers of a plan that was found without them."""
-    needs = distinct_needs(problem.declared)
+    """Unions of edges beside the tiers of a plan that was found without them.
+
+    The coarsest tier that serves all readers of a helper cuts time at the union of their edges; so if all unions are
+    there, of declared windows and of helpers that hop, a cheapest plan is. (Unions hold no stray edges.)
+    """
+    needs = distinct_needs(tier for tier in factors.graph.tiers if tier.kind is Kind.DECLARED or not tier.tiles)
     if len(needs) <= FEW:
-        helpers = [tier for tier in factors.graph.tiers if tier.kind is not Kind.DECLARED]
-        graph = build(
-            [*problem.declared, *helpers, *_tiers(problem, all_unions(needs))], problem.sharing, problem.model
+        graph = build([*factors.graph.tiers, *_tiers(problem, all_unions(needs))], problem.sharing, problem.model)
+        return _solved(
+            problem,
+            graph,
+            _nodes(graph, factors),
+            is_whole=factors.is_whole and not any(tier.strays for tier in problem.declared),
+            unseen=factors.unseen,
         )
-        return _solved(problem, graph, [_nodes(graph, factors)], is_whole=factors.is_whole)
-    found, pool = factors, set(merged(needs)) if len(needs) <= SOME else set[EdgeSet]()
+    needs = distinct_needs(problem.declared)
+    found, pool = factors, set[EdgeSet]()
+    if len(needs) <= SOME:
+        pool.update(all_unions(needs) if len(needs) <= FEW else merged(needs))
     for _ in range(max(1, min(ROUNDS, MERGED // len(needs)))):
         refined = _refined(problem, found, pool.union(_refinements(found)))
         if not refined.solution.cost < found.solution.cost:
             break
         found, pool = refined, set[EdgeSet]()
-    return _relaxed(problem, found, factors.graph, factors.lower_bound)
+    return _relaxed(problem, replace(found, is_whole=False), factors, factors.lower_bound)
 
 
 def _refined(problem: Problem, found: Found, unions: set[EdgeSet]) -> Found:
@@ -214,7 +235,7 @@ def _refined(problem: Problem, found: Found, unions: set[EdgeSet]) -> Found:
     helpers = [tier for tier in found.tiers if tier.kind is not Kind.DECLARED]
     fresh = _tiers(problem, unions - {tier.needs for tier in helpers if tier.kind is Kind.COMPOSITE})
     rough = build([*problem.declared, *helpers, *fresh], problem.sharing, problem.model.rounded())
-    better = Found(graph=rough, solution=improve(rough.network, _nodes(rough, found)))
+    better = Found(graph=rough, solution=improve(essential(rough.network), _nodes(rough, found)))
     graph = build(better.tiers, problem.sharing, problem.model)
     solution = solve_open(graph.network, range(1, len(graph.tiers) + 1))
     return Found(graph=graph, solution=_without_idle_helpers(graph.network, solution))
@@ -222,9 +243,10 @@ def _refined(problem: Problem, found: Found, unions: set[EdgeSet]) -> Found:
 
 def _tiers(problem: Problem, unions: Iterable[EdgeSet]) -> list[Tier]:
     """Composite tiers for the unions that no declared tier offers anyway."""
-    offered = {tier.provides for tier in problem.declared}
+    keeps_values = problem.sharing is Sharing.HOLISTIC
+    offered = {tier.provides for tier in problem.declared if not keeps_values}
     fresh = sorted({edges for edges in unions if edges not in offered}, key=lambda edges: edges.classes)
-    return [composite(edges) for edges in fresh]
+    return [composite(edges, keeps_values=keeps_values) for edges in fresh]
 
 
 def _nodes(graph: Graph, found: Found) -> list[int]:
@@ -243,7 +265,7 @@ def _refinements(found: Found) -> Iterator[EdgeSet]:
         if tier.kind is Kind.DECLARED:
             if not tier.strays:
                 edges[child] = tier.needs
-        elif all(found.graph.how(child, one) is How.DISJOINT and one in edges for one in below):
+        elif all(found.graph.how(child, one) in {How.DISJOINT, How.VALUES} and one in edges for one in below):
             edges[child] = union(edges[one] for one in below)
             yield edges[child]
         readers.setdefault(found.solution.parents[child] or 0, []).append(child)
@@ -252,6 +274,6 @@ def _refinements(found: Found) -> Iterator[EdgeSet]:
         yield from merged(sets)
 
 
-def _reaches(lower_bound: Number, cost: Number) -> bool:
-    """Whether a bound is as high as a cost; sums of floats in another order may differ in their last digits."""
-    return not lower_bound < (cost * (1 - 1e-9) if isinstance(cost, float) else cost)
+def _reaches(one: Number, other: Number) -> bool:
+    """Whether one cost is as high as another; sums of floats in another order may differ in their last digits."""
+    return not one < (other * (1 - 1e-9) if isinstance(other, float) else other)

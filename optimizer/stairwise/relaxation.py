@@ -3,23 +3,23 @@
 Input: the declared tiers, the arcs between them, and prices. Requirement on the prices: a finer parent is not cheaper
 to read, a finer tier not cheaper to keep. Time: quadratic in the windows. Space: linear. First appeared: here.
 
-A helper that serves one window only is a cost without a use, so a window that is helped reads, at best, the coarsest
-tier that has its own edges and those of one window more. Of all the windows that helpers serve, one is the finest.
-Those finer than it pay as if there were no helpers; it and the coarser ones pay at least what such ideal parents would
-ask; on top comes a helper that serves it; and something reads the raw rows. The least of this over all choices of the
-finest window is a bound, and so is what no helper at all costs.
+Whatever a declared window reads, it pays at least its *least price*: what it pays without helpers, what merging the
+coarsest slices that it can be cut from would ask, or picking its results from those of an invented window.
 
-Where windows may be covered by others that overlap, a helper's range is another freedom, and one reader can be reason
-enough for it. Then all that is sure is that a window reads one row for each of its own.
+Where helpers are slices (and hopping windows only pass on results of declared ranges) more can be said. A helper of one
+window only is a cost without a use, so what is helped reads at best the coarsest slices that have its own edges and
+those of one window more. Of all the windows that helpers serve, one is the finest. Those finer than it pay as if there
+were no helpers; on top of it and the coarser ones comes a helper that serves it; and something reads the raw rows. The
+least of this over all choices of the finest window is a bound, and so is what no helper at all costs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
-from math import gcd
+from math import gcd, inf
 from typing import TYPE_CHECKING
 
 from stairwise.aggregate import Sharing
@@ -54,8 +54,10 @@ class _Reader:
     scanning: Number
 
 
-def least_cost(graph: Graph, model: CostModel, sharing: Sharing, without_unions: Number | None = None) -> Number:
-    """No hierarchy over the graph's declared tiers and any others costs less.
+def least_with_slices(graph: Graph, model: CostModel, sharing: Sharing, without_unions: Number | None = None) -> Number:
+    """No hierarchy over the graph's tiers and any others that are slices costs less.
+
+    Hopping helpers, and tumbling ones that pick from them, are those of the graph.
 
     Args:
         graph: The declared tiers, with any factor windows.
@@ -64,65 +66,89 @@ def least_cost(graph: Graph, model: CostModel, sharing: Sharing, without_unions:
         without_unions: What hierarchies of declared tiers and factor windows cannot undercut, if that is known; then
             only the others are looked at.
     """
-    found = _covered(graph, model) if sharing is Sharing.OVERLAPPING else _sliced(graph, model)
-    readers = sorted(found, key=lambda reader: reader.rate)
-    scan = min(min(reader.scanning, reader.raw - reader.helped) for reader in readers)
+    readers = sorted(_readers_of_slices(graph, model, sharing), key=lambda reader: reader.rate)
+    scanning = min(reader.scanning for reader in readers)
+    finer_scan = [inf, *accumulate((reader.raw - reader.alone for reader in reversed(readers)), min)][::-1]
     alone: Number = sum(reader.alone for reader in readers)
     helped: Number = 0
     costs = [alone if without_unions is None else without_unions]
-    finer_scans = list(accumulate((reader.alone == reader.raw for reader in reversed(readers)), initial=False))[::-1]
     for rank, reader in enumerate(readers, 1):
         helped += reader.helped
         alone -= reader.alone
-        serving = reader.serving if finer_scans[rank] else min(reader.serving + scan, reader.scanning)
-        costs.append(helped + alone + serving)
+        scanning = min(scanning, reader.raw - reader.helped)
+        scan = min(scanning, finer_scan[rank])
+        costs.append(helped + alone + min(reader.serving + scan, reader.scanning))
     return min(costs)
 
 
-def _sliced(graph: Graph, model: CostModel) -> Iterator[_Reader]:
-    """Helpers are slices; those with overlapping results only pass on results of one range, and count as declared."""
-    needs = sorted({tier.needs for tier in _declared(graph)}, key=lambda edges: edges.classes)
-    moduli = _multiples_only(needs)
-    is_slicing = [False, *(tier.kind is not Kind.DECLARED and tier.tiles for tier in graph.tiers)]
-    passing = [model.price(tier, None, How.RAW) for tier in graph.tiers if tier.kind is Kind.FACTOR and not tier.tiles]
-    for node, tier in enumerate(graph.tiers, 1):
-        if tier.kind is Kind.DECLARED:
-            ideal, arcs = _ideal_parent(tier, needs, moduli), graph.network.arcs[node]
-            alone = next(cost for parent, cost in arcs if not is_slicing[parent])
-            yield _Reader(
-                rate=ideal.rate,
-                alone=alone,
-                helped=min(alone, model.price(tier, ideal, How.DISJOINT)),
-                raw=next(cost for parent, cost in arcs if not parent),
-                serving=model.price(ideal, ideal, How.DISJOINT),
-                scanning=min([model.price(ideal, None, How.RAW), *passing]),
-            )
+def least_with_anything(graph: Graph, model: CostModel, sharing: Sharing) -> Number:
+    """No hierarchy over the graph's declared tiers and any others at all costs less.
 
-
-def _covered(graph: Graph, model: CostModel) -> Iterator[_Reader]:
-    """Helpers are any windows at all."""
+    One reader can be reason enough for a helper, so all that is sure is what each window pays at least, and that
+    something reads the raw rows.
+    """
     is_helper = [False, *(tier.kind is not Kind.DECLARED for tier in graph.tiers)]
+    how, scan = _slices_how(sharing), model.least_scan()
+    total: Number = 0
     for node, tier in enumerate(graph.tiers, 1):
         if tier.kind is Kind.DECLARED:
-            arcs = graph.network.arcs[node]
-            alone = next(cost for parent, cost in arcs if not is_helper[parent])
-            yield _Reader(
-                rate=tier.rate,
-                alone=alone,
-                helped=min(alone, model.price(tier, tier, How.EQUAL_RANGE)),
-                raw=next(cost for parent, cost in arcs if not parent),
-                serving=0,
-                scanning=model.least_scan(),
+            slices = composite(tier.needs, keeps_values=sharing is Sharing.HOLISTIC)
+            least = min(
+                next(cost for parent, cost in graph.network.arcs[node] if not is_helper[parent]),
+                model.price(tier, tier, How.EQUAL_RANGE),
+                model.price(tier, slices, how),
             )
+            total += least
+            scan = min(scan, model.price(tier, None, How.RAW) - least)
+    return total + scan
 
 
-def _declared(graph: Graph) -> list[Tier]:
-    return [tier for tier in graph.tiers if tier.kind is Kind.DECLARED]
+def _readers_of_slices(graph: Graph, model: CostModel, sharing: Sharing) -> list[_Reader]:
+    """Helpers are slices; those that hop, or pick from what hops, only pass on results, and count as declared."""
+    declared = [tier for tier in graph.tiers if tier.kind is Kind.DECLARED]
+    has_strays = any(tier.strays for tier in declared)  # only finer slices hold them, and how much finer is not known
+    needs = [] if has_strays else sorted({tier.needs for tier in declared}, key=lambda edges: edges.classes)
+    moduli = _multiples_only(needs)
+    hopping = {node for node, tier in enumerate(graph.tiers, 1) if not tier.tiles}
+    is_slicing = [False] + [
+        tier.kind is not Kind.DECLARED and tier.tiles and hopping.isdisjoint(parent for parent, _ in incoming)
+        for tier, incoming in zip(graph.tiers, graph.network.arcs[1:], strict=True)
+    ]
+    passing = [
+        model.price(tier, None, How.RAW)
+        for node, tier in enumerate(graph.tiers, 1)
+        if tier.kind is not Kind.DECLARED and not is_slicing[node]
+    ]
+    readers: list[_Reader] = []
+    for node, tier in enumerate(graph.tiers, 1):
+        if tier.kind is Kind.DECLARED:
+            ideal, how = _ideal_parent(tier, sharing, needs, moduli), _slices_how(sharing)
+            alone = next(cost for parent, cost in graph.network.arcs[node] if not is_slicing[parent])
+            readers.append(
+                _Reader(
+                    rate=ideal.rate,
+                    alone=alone,
+                    helped=min(alone, model.price(tier, ideal, how)),
+                    raw=model.price(tier, None, How.RAW),
+                    serving=model.price(ideal, ideal, how),
+                    scanning=min([model.price(ideal, None, How.RAW), *passing]),
+                )
+            )
+    return readers
 
 
-def _ideal_parent(tier: Tier, needs: Sequence[EdgeSet], moduli: Sequence[int]) -> Tier:
-    """The coarsest tier that could serve this one together with another window; of a reader that overlaps, alone."""
-    if not tier.tiles or tier.strays:
+def _slices_how(sharing: Sharing) -> How:
+    return How.VALUES if sharing is Sharing.HOLISTIC else How.DISJOINT
+
+
+def _ideal_parent(tier: Tier, sharing: Sharing, needs: Sequence[EdgeSet], moduli: Sequence[int]) -> Tier:
+    """The coarsest slices that could serve this tier together with another window.
+
+    A tier that offers no such slices itself may be reason enough for a helper with its own edges.
+    """
+    if sharing is Sharing.HOLISTIC:
+        return composite(tier.needs, keeps_values=True)
+    if tier.provides != tier.needs:
         return composite(tier.needs)
     added = _added_about(tier.needs, needs, moduli)
     least = min((extra for extra in added if extra > 0), default=0.0) * (1 + 1e-9)

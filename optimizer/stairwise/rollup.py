@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import partial as bound
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from stairwise.aggregate import Aggregate
 from stairwise.declared import (
     ESTIMATES,
     NO_AGGREGATE,
     NO_WINDOW,
+    POLICY_FORMS,
     Catalog,
     DeclaredWindow,
     Estimates,
@@ -25,16 +25,27 @@ from stairwise.declared import (
 )
 from stairwise.duration import Duration
 from stairwise.errors import DeclarationError, DeclarationProblems, Problem, RollupError
-from stairwise.instant import format_instant, parse_instant
-from stairwise.names import aggregate_name, choice, key_name, rollup_name
-from stairwise.rules import check_lateness, check_target, clashes
-from stairwise.span import Lookback, Span, parse_limit
+from stairwise.instant import format_instant
+from stairwise.names import (
+    Form,
+    Taker,
+    aggregate_name,
+    is_mapping,
+    is_several,
+    key_name,
+    mistyped,
+    rollup_name,
+    several,
+    text_form,
+    text_of,
+)
+from stairwise.rules import check_lateness, check_start, check_target, clashes
+from stairwise.span import Lookback, Span
 from stairwise.window_text import table_name
 
 if TYPE_CHECKING:
     from stairwise.yaml_writer import Value
 
-_T = TypeVar("_T")
 _Aggregates = Mapping[str, Aggregate | str] | tuple[tuple[str, Aggregate], ...]
 
 __all__ = [
@@ -120,23 +131,14 @@ class Rollup:
         layout: Layout | str = Layout.TABLES,
         estimates: Estimates | None = None,
     ) -> None:
-        assign = bound(object.__setattr__, self)
-        assign("name", rollup_name(name))
-        assign("source", source)
-        assign("keys", tuple(key_name(key) for key in _listed(keys, "keys")))
-        assign("aggregates", tuple(_named(aggregates)))
-        assign("windows", tuple(DeclaredWindow.of(window) for window in _listed(windows, "windows")))
-        assign("target", target if isinstance(target, Catalog) else target_path(target))
-        assign("lateness", parse_limit(lateness) if isinstance(lateness, str) else lateness)
-        assign("late", choice(Late, late, "late") if isinstance(late, str) else late)
-        assign("null_time", choice(NullTime, null_time, "null_time") if isinstance(null_time, str) else null_time)
-        assign("partial", partial)
-        assign("delay", Duration.parse(delay) if isinstance(delay, str) else delay)
-        assign("future", parse_limit(future) if isinstance(future, str) else future)
-        assign("lookback", tuple(Lookback.of(each) for each in _listed(lookback or (), "lookback")))
-        assign("start", parse_instant(start) if isinstance(start, str) else start)
-        assign("layout", choice(Layout, layout, "layout") if isinstance(layout, str) else layout)
-        assign("estimates", estimates or Estimates())
+        given: Mapping[str, object] = {
+            "name": name, "source": source, "keys": keys, "aggregates": aggregates, "windows": windows,
+            "target": target, "lateness": lateness, "late": late, "null_time": null_time, "partial": partial,
+            "delay": delay, "future": future, "lookback": () if lookback is None else lookback, "start": start,
+            "layout": layout, "estimates": Estimates() if estimates is None else estimates,
+        }  # fmt: skip
+        for field, take in _TAKERS.items():
+            object.__setattr__(self, field, take(given[field], field))
         self._check()
 
     def _check(self) -> None:
@@ -149,6 +151,7 @@ class Rollup:
         ):
             raise clash.error
         check_lateness(self.late, self.lateness)
+        check_start(self.start)
         check_target(self.source, self.target, self.windows, self.layout)
 
     @classmethod
@@ -161,6 +164,7 @@ class Rollup:
         """
         from stairwise.declaration import read_declaration
 
+        _YAML.take(text, "the YAML")
         declared = read_declaration(text, file)
         return cls(
             name=declared.name,
@@ -183,11 +187,25 @@ class Rollup:
         try:
             with Path(path).open("rb") as file:
                 content = file.read(MOST_BYTES + 1)
+        except TypeError as error:
+            raise mistyped(path, "the path", "a path", "give one as text, such as 'trips.yaml'.") from error
         except (OSError, ValueError) as error:
             message = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             problem = DeclarationError(f"the file cannot be read ({message}).", hint="check the path.")
             raise DeclarationProblems(str(path), (Problem(0, 0, problem),)) from error
         return cls.from_yaml(content, str(path))
+
+    def in_order(self) -> Rollup:
+        """Return the same rollup with its aggregates, windows and lookbacks sorted: one value for any order of them.
+
+        Keys stay as they are: they are the first columns of each table, in the order in which they were declared.
+        """
+        return replace(
+            self,
+            aggregates=tuple(sorted(self.aggregates, key=lambda named: named[0])),
+            windows=tuple(sorted(self.windows, key=lambda window: window.name)),
+            lookback=tuple(sorted(self.lookback, key=str)),
+        )
 
     def to_yaml(self) -> str:
         """Return the YAML text that declares an equal rollup; what has its default is left out."""
@@ -255,14 +273,43 @@ def _estimates_entries(estimates: Estimates) -> Mapping[str, Value]:
     return {name: number for name, number in zip(ESTIMATES, numbers, strict=True) if number is not None}
 
 
-def _named(aggregates: _Aggregates) -> Iterator[tuple[str, Aggregate]]:
-    pairs: Iterable[tuple[str, Aggregate | str]] = aggregates if isinstance(aggregates, tuple) else aggregates.items()
-    for name, aggregate in pairs:
-        yield aggregate_name(name), Aggregate.parse(aggregate) if isinstance(aggregate, str) else aggregate
+def _aggregates(given: object, what: str) -> tuple[object, ...]:
+    """The columns by name, in order."""
+    if not (is_mapping(given) or is_several(given)):
+        raise mistyped(given, what, "a mapping", "give one, such as {'trips': 'count()'}.")
+    return tuple(_aggregate(each) for each in (given.items() if is_mapping(given) else given))
 
 
-def _listed(given: Iterable[_T], what: str) -> Iterable[_T]:
-    """Several values; a text is one value, not several letters."""
-    if isinstance(given, str):
-        raise RollupError(f"{what} is a string, where several are wanted.", hint=f"write {what}=[{given!r}].")
-    return given
+def _aggregate(given: object) -> tuple[str, object]:
+    pair = tuple(given) if is_several(given) else ()
+    if len(pair) != 2:
+        raise mistyped(given, "an aggregate", "a pair of name and call", "give one, such as ('trips', 'count()').")
+    name = aggregate_name(text_of(pair[0], "an aggregate's name"))
+    return name, _CALL.take(pair[1], f"aggregate {name!r}")
+
+
+_CALL = Form(types=(Aggregate,), wanted="a call", hint="give one as text, such as 'count()'.", read=Aggregate.parse)
+_LOOKBACK = Form(
+    types=(Lookback,), wanted="a lookback", hint="give one as text, such as '1 day every run'.", read=Lookback.parse
+)
+_YAML = Form(types=(str, bytes), wanted="text or bytes", hint="Rollup.from_file reads a file.")
+_TAKERS: Mapping[str, Taker] = {
+    "name": text_form(rollup_name).take,
+    "source": Form(
+        types=(Source,),
+        wanted="a Source",
+        hint="give one, such as Source(table='lake.trips', time='pickup_at').",
+    ).take,
+    "keys": several(text_form(key_name).take, "a key", "['zone_id']"),
+    "aggregates": _aggregates,
+    "windows": several(lambda given, _: DeclaredWindow.of(given), "a window", "['5m', '1h']"),
+    "target": text_form(target_path, Catalog).take,
+    "partial": Form(types=(bool,), wanted="True or False", hint="give one of the two.").take,
+    "lookback": several(_LOOKBACK.take, "a lookback", "['1 day every run']"),
+    "estimates": Form(
+        types=(Estimates,),
+        wanted="a value of Estimates",
+        hint="give one, such as Estimates(rows_per_day=1000000).",
+    ).take,
+    **{key: form.take for key, form in POLICY_FORMS.items()},
+}

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import assert_never
 
 from stairwise.declared import Catalog, DeclaredWindow, Late, Layout, Source
 from stairwise.errors import RollupError
+from stairwise.instant import parse_instant
+from stairwise.names import described
 from stairwise.span import Lookback, Span
-from stairwise.window import Window
+from stairwise.window import CalendarWindow, CumulateWindow, FixedWindow, Window
+from stairwise.zones import todays_name
+
+FIRST_INSTANT, LAST_INSTANT = parse_instant("0001-01-01"), parse_instant("9999-12-31T23:59:59Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +56,7 @@ def name_clashes(keys: Sequence[str], aggregates: Sequence[str], layout: Layout)
     taken: dict[str, str] = {}
     for section, kind, names in (("keys", "key", keys), ("aggregates", "aggregate", aggregates)):
         for index, name in enumerate(names):
-            message = ""
+            message, hint = "", "rename it."
             if layout is Layout.ONE_TABLE and name.lower() == "window":
                 message = (
                     f"{kind} {name!r}: in the layout one_table, a column of that name says which window a row is of."
@@ -58,8 +64,9 @@ def name_clashes(keys: Sequence[str], aggregates: Sequence[str], layout: Layout)
             elif other := taken.get(name.casefold()):
                 case = "" if other.endswith(repr(name)) else " (case makes no difference)"
                 message = f"{kind} {name!r}: {other} has that name already{case}."
+                hint = "delete one of the two." if kind == "key" else hint
             if message:
-                yield Clash(section=section, index=index, error=RollupError(message, hint="rename it.", name=name))
+                yield Clash(section=section, index=index, error=RollupError(message, hint=hint, name=name))
             taken.setdefault(name.casefold(), f"{kind} {name!r}")
 
 
@@ -71,8 +78,11 @@ def window_clashes(windows: Sequence[DeclaredWindow]) -> Iterator[Clash]:
     """
     meanings: dict[Window, DeclaredWindow] = {}
     names: dict[str, DeclaredWindow] = {}
+    # The database's list of former names is opened only where two names might be one.
+    has_zones = len({zone for declared in windows for zone in _zones(declared.window)}) > 1
     for index, declared in enumerate(windows):
-        same = meanings.setdefault(declared.window, declared)
+        meaning = _in_todays_zone(declared.window) if has_zones else declared.window
+        same = meanings.setdefault(meaning, declared)
         namesake = names.setdefault(declared.name.lower(), declared)
         if same is not declared:
             message = f"window {declared.text!r}: the same as {same.text!r}."
@@ -85,6 +95,29 @@ def window_clashes(windows: Sequence[DeclaredWindow]) -> Iterator[Clash]:
             message = f"window {declared.text!r}: its table is called {declared.name}, like that of {namesake.text!r}."
             hint = f"name one of them: {{window: {declared.text}, name: NAME}}."
             yield Clash(section="windows", index=index, error=RollupError(message, hint=hint, text=declared.text))
+
+
+def _zones(window: Window) -> frozenset[str]:
+    match window:
+        case FixedWindow():
+            return frozenset()
+        case CalendarWindow():
+            return frozenset([window.zone])
+        case CumulateWindow():
+            return window.zones()
+        case _:
+            assert_never(window)
+
+
+def _in_todays_zone(window: Window) -> Window:
+    """The same window in the zone that the former name of one stands for."""
+    if isinstance(window, CumulateWindow):
+        return replace(window, period=_part_in_todays_zone(window.period), step=_part_in_todays_zone(window.step))
+    return _part_in_todays_zone(window)
+
+
+def _part_in_todays_zone(window: FixedWindow | CalendarWindow) -> FixedWindow | CalendarWindow:
+    return window if isinstance(window, FixedWindow) else replace(window, zone=todays_name(window.zone))
 
 
 def lookback_clashes(lookback: Sequence[Lookback]) -> Iterator[Clash]:
@@ -101,6 +134,15 @@ def check_lateness(late: Late, lateness: Span | None) -> None:
         raise RollupError(
             "late is ignore, but lateness is any: no row is ever too late.",
             hint="give lateness a span such as 7 days, or remove late.",
+        )
+
+
+def check_start(start: int | None) -> None:
+    """Refuse an instant that no date can be written of."""
+    if start is not None and not FIRST_INSTANT <= start <= LAST_INSTANT:
+        raise RollupError(
+            f"start is {described(start)}, which is not in the years 1 to 9999.",
+            hint="count the seconds since 1970, or give it as text, such as '2024-01-31'.",
         )
 
 

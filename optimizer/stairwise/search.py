@@ -5,7 +5,8 @@ Input: a network (see ``network``). Output: a plan that no single move improves.
 saves most is toggled, found by a lazy heap. Opening alone is the greedy add, closing alone the drop; closing and
 settling is the swap; opening a node that does not pay by itself and settling finds chains, helpers of helpers.
 
-Time: a move touches the neighbourhood of what it toggles, never the whole plan. Space: the network's, per start.
+Time: a move touches the neighbourhood of what it toggles, never the whole plan; moves end with a budget of work, which
+only networks in which everything reads everything exhaust. Space: the network's, per start.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from heapq import heapify, heappop, heappush
 from stairwise.network import Network, Number, Solution, solve_open
 
 _MOST_ARCS = 10_000
+_WORK = 1_500  # arcs looked at for gains, for each required node
 
 
 def search(network: Network, starts: Iterable[Iterable[int]] = ()) -> Solution:
@@ -76,17 +78,18 @@ class _Draft:
             self.is_open[node] = True
         self.place = [self._open_place(node, 0) if node else 0 for node in range(len(self.is_open))]
         self.cost: Number = 0
+        self.work = _WORK * sum(network.required)
 
     def opened(self) -> list[int]:
         """Returns the open optional nodes."""
         return [node for node in self.optional if self.is_open[node]]
 
     def explore(self) -> None:
-        """Makes every move that pays, until none does."""
+        """Makes every move that pays, until none does or the work is done."""
         self._settle(self.optional)
         self.cost = self._total()
         waiting = dict.fromkeys(self.optional)
-        while waiting:
+        while waiting and self.work > 0:
             node = next(iter(waiting))
             del waiting[node]
             waiting.update(dict.fromkeys(self._attempt(node)))
@@ -174,6 +177,7 @@ class _Draft:
         if self.required[node]:
             return 0
         is_open, place, all_costs = self.is_open, self.place, self.costs
+        self.work -= len(self.readers[node])
         saved = all_costs[node][place[node]]
         if is_open[node]:
             for reader, at in self.readers[node]:

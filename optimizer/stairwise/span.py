@@ -119,10 +119,5 @@ class Lookback:
             text=text,
         )
 
-    @classmethod
-    def of(cls, given: Lookback | str) -> Lookback:
-        """Return the lookback that is given, as a value or as its text."""
-        return cls.parse(given) if isinstance(given, str) else given
-
     def __str__(self) -> str:
         return f"{self.span} {self.cadence.value}"

@@ -162,9 +162,11 @@ def factor_tier(name: str, window: FixedWindow, *, keeps_values: bool = False) -
     return replace(_tier(name, Kind.FACTOR, str(window), window, Horizon()), keeps_values=keeps_values)
 
 
-def composite_tier(name: str, edges: EdgeSet) -> Tier:
+def composite_tier(name: str, edges: EdgeSet, *, keeps_values: bool = False) -> Tier:
     """A tier that cuts time at a union of edges; its slices differ in length."""
-    return Tier(name=name, kind=Kind.COMPOSITE, text="", window=None, needs=edges, provides=edges)
+    return Tier(
+        name=name, kind=Kind.COMPOSITE, text="", window=None, needs=edges, provides=edges, keeps_values=keeps_values
+    )
 
 
 def _tier(name: str, kind: Kind, text: str, window: Window, horizon: Horizon) -> Tier:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import assert_never
 
+from stairwise.aggregate import Sharing
 from stairwise.duration import Duration
 from stairwise.final_aggregation import Technique
 from stairwise.network import Number
@@ -21,7 +22,6 @@ from stairwise.window import CalendarWindow, FixedWindow
 NO_BREAK = "\u00a0"
 _WORDS = re.compile("[a-z0-9]+")
 _BEHIND_NUMBER = re.compile(r"(?<=\d) (?=[%a-z])")
-PARENT_WIDTH = 28
 LONG_PERIOD = 1_000_000_000  # about 32 years: beyond it a sum over the period says nothing to anybody
 
 
@@ -45,7 +45,8 @@ class Prices:
         period = plan.totals.period_s
         if plan.totals.unit == "s":
             machine = f"seconds of a machine with 2 cores for {length_of_time(period)} of events"
-            return cls("s", f"{machine}, half at once and half in hourly runs, commits included", Fraction(1))
+            halves = "one half loaded at once and the other by hourly runs, commits of tables included"
+            return cls("s", f"{machine}, {halves}", Fraction(1))
         reads, free = "rows and partial results read", "in the model of the papers writing is free"
         if period <= LONG_PERIOD:
             return cls("reads", f"{reads} for {length_of_time(period)} of events; {free}", Fraction(1))
@@ -249,6 +250,19 @@ def verdict(plan: Plan, prices: Prices) -> str:
     return f"Sharing tiers saves {percent(1 - 1 / ratio)}: {without}."
 
 
+def sharing_meaning(sharing: Sharing) -> str:
+    """What the aggregates of a plan allow, without a dot."""
+    match sharing:
+        case Sharing.DISJOINT:
+            return "disjoint: each event has to count once, so only results without common events merge"
+        case Sharing.OVERLAPPING:
+            return "overlapping: an event that counts twice does no harm, as in a minimum"
+        case Sharing.HOLISTIC:
+            return "holistic: an exact result such as a median needs all values, and not the results of parts"
+        case _:
+            assert_never(sharing)
+
+
 def helper_meaning(plan: Plan) -> str:
     """What a helper is; the paper's algorithm adds its own without a look at the whole."""
     if plan.search.algorithm is Algorithm.PAPER_3:
@@ -266,7 +280,7 @@ def rivals(plan: Plan) -> tuple[tuple[str, Number, str], ...]:
         ("this plan", totals.total, ""),
         ("lower bound", totals.lower_bound, f"no plan{scope(plan)} costs less"),
     )
-    return rows if len({Fraction(cost) for _, cost, _ in rows}) > 1 else ()
+    return rows if any(beside(cost, totals.total) != "the same" for _, cost, _ in rows) else ()
 
 
 def remarks(plan: Plan, step: Step) -> Iterator[str]:
@@ -278,7 +292,7 @@ def remarks(plan: Plan, step: Step) -> Iterator[str]:
     if step.tier.kind is not Kind.DECLARED and step.why:
         yield sentence(step.why[:1].upper() + step.why[1:])
     if step.final is not None and step.final is not Technique.DIRECT:
-        yield f"Its windows overlap: {technique(step.final)[0]}."
+        yield f"Its windows overlap (method: {technique(step.final)[0]})."
     if step.runner_up is not None:
         more = beside(step.runner_up.cost, step.cost.total)
         yield f"Next best: from {parent_name(plan, step.runner_up.reads)}, {more}."
@@ -298,4 +312,4 @@ def parent_name(plan: Plan, name: str | None) -> str:
     if name is None:
         return "raw rows"
     tier = next((step.tier for step in plan.steps if step.tier.name == name), None)
-    return shortened(printable(name) if tier is None else label(tier), PARENT_WIDTH)
+    return printable(name) if tier is None else label(tier)

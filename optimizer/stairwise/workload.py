@@ -28,7 +28,7 @@ class Workload:
 
     Attributes:
         name: The rollup's name.
-        declaration: The rollup; None for windows given alone.
+        declaration: The rollup, in order; None for windows given alone.
         windows: The windows, none of them twice.
         aggregates: What is computed of each, under which name; by name, so that their order makes no difference.
         keys: How many key columns there are.
@@ -49,12 +49,13 @@ class Workload:
     @classmethod
     def of(cls, rollup: Rollup) -> Workload:
         """The windows of a declaration; calendars are looked up from where its data begins."""
+        rollup = rollup.in_order()
         since, until = Horizon().start, Horizon().end
         return cls(
             name=rollup.name,
             declaration=rollup,
             windows=rollup.windows,
-            aggregates=tuple(sorted(rollup.aggregates, key=_name)),
+            aggregates=rollup.aggregates,
             keys=len(rollup.keys),
             layout=rollup.layout,
             horizon=Horizon(start=since if rollup.start is None else min(rollup.start, until - DAY), end=until),
@@ -102,7 +103,13 @@ class Workload:
         return all(aggregate.invertibility is Invertibility.ALWAYS for _, aggregate in self.aggregates)
 
     def problem(self, options: Options) -> Problem:
-        """The workload as the planner's problem."""
+        """The workload as the planner's problem.
+
+        Raises:
+            UsageError: The options ask for semantics that would make wrong results of the aggregates.
+        """
+        aggregates = (aggregate for _, aggregate in self.aggregates)
+        options.check_sharing(aggregates, is_declared=self.declaration is not None)
         declared = tuple(
             declared_tier(window.name, window.text, window.window, self.horizon) for window in self.windows
         )
@@ -155,10 +162,6 @@ class Workload:
                 f"states of {VALUES_SEEN} distinct values were assumed; say otherwise with estimates.distinct_values"
             )
         return tuple(notes)
-
-
-def _name(named: tuple[str, Aggregate]) -> str:
-    return named[0]
 
 
 def _example_call(name: str) -> str:

@@ -2,15 +2,40 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
-from stairwise.names import Readers, nearest, shown
+from stairwise.names import LONGEST_SHOWN, Readers, nearest, shown
 from stairwise.problems import Problems
 from stairwise.yaml_reader import Entries, Items, Node, Refused, Scalar
 
 LONGEST_TEXT = 4_000
 _LONGER = {"sql": 100_000, "where": 100_000}
+
+_WHOLE = re.compile("-?[0-9]{1,40}")
+_MARKS = re.compile("[_,' ]")
+_BRACKETS = re.compile(r"[\[\]{}]")
+
+
+class Example(NamedTuple):
+    """What to write in place of another shape.
+
+    Attributes:
+        hint: The whole hint.
+        value: The part of it that the user's own text takes the place of; empty if there is none.
+    """
+
+    hint: str
+    value: str = ""
+
+    def of(self, node: Node) -> str:
+        """The hint, with the user's own text where that can stand there."""
+        match node:
+            case Scalar(is_plain=True, text=text) if text and len(text) <= LONGEST_SHOWN and not _BRACKETS.search(text):
+                return self.hint.replace(self.value, text) if self.value else self.hint
+            case _:
+                return self.hint
 
 
 class Shapes:
@@ -53,15 +78,15 @@ class Shapes:
                     accepted[key] = text
         return accepted
 
-    def items(self, node: Node, what: str, example: str) -> tuple[Node, ...]:
+    def items(self, node: Node, what: str, example: Example) -> tuple[Node, ...]:
         """The items of a list."""
         if isinstance(node, Items):
             return node.items
-        self._misshapen(node, what, "a list", example)
+        self._misshapen(node, what, "a list", example.of(node))
         return ()
 
     def entries(
-        self, node: Node, what: str, known: Collection[str], required: Mapping[str, str], example: str
+        self, node: Node, what: str, known: Collection[str], required: Mapping[str, str], example: Example
     ) -> dict[str, Node]:
         """The values under known keys, without those that say nothing; other keys and missing ones are problems."""
         found: dict[str, Node] = {}
@@ -80,11 +105,11 @@ class Shapes:
                 self.problems.refuse(node.place, f"{what} lacks the key {missing!r}.", required[missing])
         return found
 
-    def pairs(self, node: Node, what: str, example: str) -> tuple[tuple[Scalar, Node], ...]:
+    def pairs(self, node: Node, what: str, example: Example) -> tuple[tuple[Scalar, Node], ...]:
         """The keys of a mapping and the values under them."""
         if isinstance(node, Entries):
             return node.entries
-        self._misshapen(node, what, "a mapping", example)
+        self._misshapen(node, what, "a mapping", example.of(node))
         return ()
 
     def truth(self, node: Node, what: str) -> bool:
@@ -96,9 +121,12 @@ class Shapes:
 
     def number(self, node: Node, what: str) -> int | None:
         """The whole number that a node is."""
-        if isinstance(node, Scalar) and node.is_plain and node.text.isdecimal() and len(node.text) <= 18:
+        if isinstance(node, Scalar) and node.is_plain and _WHOLE.fullmatch(node.text):
             return int(node.text)
-        self._misshapen(node, what, "a whole number", "write digits alone, such as 1000000.")
+        digits = _MARKS.sub("", node.text) if isinstance(node, Scalar) else ""
+        is_whole = _WHOLE.fullmatch(digits)
+        hint = f"write {digits}, without marks or quotes." if is_whole else "write digits alone, such as 1000000."
+        self._misshapen(node, what, "a whole number", hint)
         return None
 
     def _misshapen(self, node: Node, what: str, wanted: str, hint: str) -> None:

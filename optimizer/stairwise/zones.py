@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -32,6 +32,8 @@ _STEP = 3 * DAY_SECONDS
 _SAMPLING = timedelta(seconds=_STEP)
 _ERA = 1_024 * _STEP
 _QUARTER_HOUR = 900
+# CET, PST, AEDT and their like.
+_ABBREVIATION = re.compile("[A-Z]{1,3}[SD]?T|MSK", re.IGNORECASE)
 # Wall clocks differ from UTC by less than a day.
 _REACH = 2 * DAY_SECONDS
 
@@ -53,6 +55,17 @@ def checked_zone(name: str) -> str:
     if zone is None:
         raise ZoneError(f"zone '{name}': the zone database has no zone of that name.", hint=_hint(name), zone=name)
     return "UTC" if zone.utcoffset(None) == timedelta(0) else name
+
+
+def todays_name(zone: str) -> str:
+    """Returns the name that the zone database now uses for a zone that it knows by a former one too.
+
+    Two places that agree today stay two, as Europe/Oslo and Europe/Berlin do: a country's own zone may part again.
+
+    >>> todays_name("Asia/Calcutta"), todays_name("Europe/Oslo")
+    ('Asia/Kolkata', 'Europe/Oslo')
+    """
+    return _former_names().get(zone, zone)
 
 
 def offsets(zone: str, start: int, end: int) -> tuple[tuple[int, int], ...]:
@@ -143,6 +156,19 @@ def _first_other(clock: ZoneInfo, low: int, before: timedelta | None) -> int:
     return local
 
 
+@lru_cache(maxsize=1)
+def _former_names() -> Mapping[str, str]:
+    """The zone behind each link of the database that is no place of a country's own."""
+    from importlib import resources
+
+    database = resources.files("tzdata.zoneinfo")
+    places = {
+        line.split("\t")[2] for line in database.joinpath("zone.tab").read_text("utf-8").splitlines() if line[0] != "#"
+    }
+    lines = [line.split() for line in database.joinpath("tzdata.zi").read_text("utf-8").splitlines()]
+    return {words[2]: words[1] for words in lines if words[0] == "L" and words[2] not in places}
+
+
 def _clock(zone: str) -> ZoneInfo:
     """The zone's rules; the database is opened when the first window asks for a zone."""
     from zoneinfo import ZoneInfo
@@ -167,11 +193,18 @@ def _hint(name: str) -> str:
     ahead = re.fullmatch(r"(?:UTC|GMT)?([+-])0?([0-9]{1,2})(?::?00)?", name)
     if ahead and 0 < int(ahead[2]) <= 12:
         sign = "-" if ahead[1] == "+" else "+"
-        return f"name a place, as in Europe/Paris, or try Etc/GMT{sign}{ahead[2]} (IANA turns the sign round)."
+        city = "use the IANA name of a city, as in Europe/Paris"
+        return f"{city}, or try Etc/GMT{sign}{ahead[2]} (IANA turns the sign round)."
+    if _ABBREVIATION.fullmatch(name):
+        return "an abbreviation does not say which zone: use the IANA name of a city, as in Europe/Paris."
     from zoneinfo import available_timezones
 
     names = sorted((known for known in available_timezones() if known[0].isupper()), reverse=True)
     folded = {short: known for known in names for short in (known.lower().rpartition("/")[2], known.lower())}
     wanted = name.lower().replace(" ", "_")
-    near = wanted if wanted in folded else nearest(wanted, folded, likeness=0.8)
-    return f"try {folded[near]}." if near else "name a place, as in Europe/Paris, or UTC."
+    city = wanted.rpartition("/")[2]
+    # The city alone, since a region in common makes strangers look alike: Europe/Munich and Europe/Zurich.
+    near = next((known for known in (wanted, city) if known in folded), "") or nearest(city, folded, likeness=0.8)
+    if near:
+        return f"try {folded[near]}."
+    return "use the IANA name of a city with the same time, as in Europe/Paris, or UTC."

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stairwise import candidates
+from stairwise import candidates, hopping
 from stairwise.aggregate import Sharing
+from stairwise.batch_cost import BatchModel
+from stairwise.cost import PaperModel
 from stairwise.edges import EdgeSet
 from stairwise.tiers import Horizon, Kind, Tier, declared_tier
 from stairwise.window_text import parse_window
@@ -18,6 +20,16 @@ from stairwise.window_text import parse_window
 
 def tiers(*texts: str) -> tuple[Tier, ...]:
     return tuple(declared_tier(text, text, parse_window(text), Horizon()) for text in texts)
+
+
+def factors(declared: tuple[Tier, ...], sharing: Sharing) -> candidates.Candidates:
+    return candidates.factor_candidates(declared, sharing, PaperModel.of(declared, eta=1))
+
+
+def batch(values: float | None = None) -> BatchModel:
+    return BatchModel(
+        rows_per_s=500.0, keys=200, values=values, row_bytes=60, is_invertible=False, is_holistic=False, commit_s=0.5
+    )
 
 
 def names(found: candidates.Candidates) -> list[str]:
@@ -66,51 +78,76 @@ def test_a_closure_that_grows_too_long_is_cut_short(monkeypatch: pytest.MonkeyPa
     ],
 )
 def test_factor_candidates(texts: tuple[str, ...], sharing: Sharing, expected: list[str]) -> None:
-    found = candidates.factor_candidates(tiers(*texts), sharing)
+    found = factors(tiers(*texts), sharing)
     assert names(found) == expected
     assert found.is_whole
     assert all(tier.kind is Kind.FACTOR for tier in found.tiers)
 
 
 def test_where_overlap_is_allowed_all_helpers_are_looked_at_if_they_are_few() -> None:
-    found = candidates.factor_candidates(
-        tiers("1080s every 360s", "240s every 180s", "3060s every 600s"), Sharing.OVERLAPPING
-    )
+    found = factors(tiers("1080s every 360s", "240s every 180s", "3060s every 600s"), Sharing.OVERLAPPING)
     assert found.is_whole
     assert "11m_every_10m" in names(found)
 
 
 def test_where_overlap_is_allowed_many_windows_get_helpers_at_the_ends_of_ranges() -> None:
-    found = candidates.factor_candidates(tiers("1h every 1s", "24h every 1m", "7d every 1m"), Sharing.OVERLAPPING)
+    found = factors(tiers("1h every 1s", "24h every 1m", "7d every 1m"), Sharing.OVERLAPPING)
     assert not found.is_whole
     assert names(found) == ["1h_every_1m", "1m", "7d_every_1s", "1s"]
 
 
 def test_where_overlap_is_allowed_few_helpers_for_each_window_may_be_too_many_together() -> None:
-    found = candidates.factor_candidates(
-        tiers("3h every 6m", "179m every 6m", "181m every 4m", "178m every 12m"), Sharing.OVERLAPPING
-    )
+    found = factors(tiers("3h every 6m", "179m every 6m", "181m every 4m", "178m every 12m"), Sharing.OVERLAPPING)
     assert not found.is_whole
 
 
 def test_phases_that_grow_too_many_are_cut_short(monkeypatch: pytest.MonkeyPatch) -> None:
     declared = tiers("1h every 1s", "24h every 1m", "7d every 1m")
-    thorough = candidates.factor_candidates(declared, Sharing.OVERLAPPING)
-    monkeypatch.setattr(candidates, "CLOSURE_LIMIT", -22)
-    found = candidates.factor_candidates(declared, Sharing.OVERLAPPING)
+    thorough = factors(declared, Sharing.OVERLAPPING)
+    monkeypatch.setattr(hopping, "PHASES_PER_WINDOW", -22)
+    found = factors(declared, Sharing.OVERLAPPING)
     assert set(names(found)) <= set(names(thorough))
     assert not found.is_whole
 
 
 def test_names_give_way_to_declared_ones() -> None:
     declared = (*tiers("30s"), declared_tier("10s", "20s", parse_window("20s"), Horizon()))
-    assert names(candidates.factor_candidates(declared, Sharing.DISJOINT)) == ["10s_tier"]
+    assert names(factors(declared, Sharing.DISJOINT)) == ["10s_tier"]
 
 
 def test_value_tiers_stand_beside_declared_windows() -> None:
-    found = candidates.value_tiers(tiers("5m", "1h every 15m"))
-    assert [tier.name for tier in found] == ["15m_values", "5m_values"]
-    assert all(tier.keeps_values for tier in found)
+    found = candidates.factor_candidates(tiers("5m", "1h every 15m"), Sharing.HOLISTIC, batch(values=10.0))
+    assert [tier.name for tier in found.tiers] == ["15m_values", "5m_values"]
+    assert all(tier.keeps_values for tier in found.tiers)
+    assert (found.is_whole, found.unseen) == (True, None)
+
+
+@pytest.mark.parametrize(
+    ("texts", "sharing", "sees_all"),
+    [
+        (("1h", "day in Europe/Paris"), Sharing.DISJOINT, True),
+        (("1h offset 5m", "2h offset 5m", "90m offset 5m"), Sharing.DISJOINT, True),
+        (("1h", "day in Asia/Kolkata"), Sharing.DISJOINT, False),
+        (("1h", "day in Asia/Kolkata"), Sharing.HOLISTIC, False),
+    ],
+)
+def test_what_hopping_helpers_that_are_not_candidates_cost_at_least(
+    texts: tuple[str, ...], sharing: Sharing, *, sees_all: bool
+) -> None:
+    found = candidates.factor_candidates(tiers(*texts), sharing, batch(values=10.0))
+    assert found.is_whole
+    assert (found.unseen is None) == sees_all
+    assert sees_all or (found.unseen or 0) > 3 * 0.5 * 8_760  # a run each hour, for each of the three
+
+
+def test_hopping_helpers_of_any_range_pay_nobody_who_pays_for_each_of_their_windows() -> None:
+    assert factors(tiers("1h", "day in Asia/Kolkata"), Sharing.DISJOINT).unseen is None
+    assert factors(tiers("1h", "day in Asia/Kolkata", "2h every 50m"), Sharing.DISJOINT).unseen is not None
+
+
+def test_helpers_of_one_range_may_pass_on_their_results_to_a_declared_one_and_a_helper() -> None:
+    found = candidates.factor_candidates(tiers("60m every 25m", "3h", "2h"), Sharing.DISJOINT, batch())
+    assert names(found) == ["1h", "1h_every_5m", "5m"]
 
 
 def test_a_composite_tier_is_named_by_its_edges() -> None:

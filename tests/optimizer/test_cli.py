@@ -110,7 +110,7 @@ def test_json_is_one_document(capsys: pytest.CaptureFixture[str], declaration: P
     seconds = document(text)["seconds"]
     assert isinstance(seconds, float)
     assert 0 < seconds < 10
-    assert decode_plan(text).declaration == Rollup.from_yaml(DECLARATION)
+    assert decode_plan(text).declaration == Rollup.from_yaml(DECLARATION).in_order()
 
 
 def test_the_text_and_the_document_are_of_one_plan(capsys: pytest.CaptureFixture[str]) -> None:
@@ -163,6 +163,39 @@ def test_the_aggregate_decides_unless_told_otherwise(
     assert document(text)["semantics"] == semantics
 
 
+@pytest.mark.parametrize("semantics", ["disjoint", "overlapping"])
+@pytest.mark.parametrize(
+    ("aggregate", "text", "sketch"),
+    [
+        ("median", "median(x)", ", or take a sketch: quantile()"),
+        ("percentile(fare, 0.9)", "percentile(fare, 0.9)", ", or take a sketch: quantile()"),
+        ("count_distinct", "count_distinct(x)", ", or take a sketch: approx_distinct()"),
+        ("mode(x) where y > 0", "mode(x) where y > 0", ""),
+        ("collect_set", "collect_set(x)", ""),
+    ],
+)
+def test_no_semantics_make_a_holistic_aggregate_merge(
+    capsys: pytest.CaptureFixture[str], aggregate: str, semantics: str, text: str, sketch: str
+) -> None:
+    assert refused(capsys, *WINDOWS, "--aggregate", aggregate, "--semantics", semantics) == (
+        f"stairwise: semantics {semantics}: {text} cannot be merged from results of slices. "
+        f"Hint: leave --semantics out{sketch}.\n"
+    )
+
+
+def test_what_a_file_declares_is_not_planned_to_be_counted_twice(
+    capsys: pytest.CaptureFixture[str], declaration: Path
+) -> None:
+    command = ("plan", str(declaration), "--semantics", "overlapping")
+    assert refused(capsys, *command) == (
+        "stairwise: semantics overlapping: count() would count rows twice. "
+        "Hint: leave --semantics out, or try it on --windows, which nothing computes.\n"
+    )
+    declaration.write_text(DECLARATION.replace("count()", "max(fare)"), encoding="utf-8")
+    assert "aggregates   overlapping: " in answered(capsys, *command)
+    assert "aggregates   disjoint: " in answered(capsys, *command[:-1], "disjoint")
+
+
 def test_the_batch_model_prices_what_is_known_of_the_events(
     capsys: pytest.CaptureFixture[str], declaration: Path
 ) -> None:
@@ -175,11 +208,77 @@ def test_the_batch_model_prices_what_is_known_of_the_events(
     assert len({json.dumps(each["cost"]) for each in (from_file, overruled, typed)}) == 3
 
 
+# ---- a declaration on standard input
+
+
+def put_in(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+
+def test_a_declaration_is_read_from_standard_input(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, declaration: Path, tmp_path: Path
+) -> None:
+    from_file = answered(capsys, "plan", str(declaration))
+    put_in(monkeypatch, DECLARATION.encode())
+    monkeypatch.chdir(tmp_path)
+    assert answered(capsys, "plan", "-", "--out", "-") == from_file
+    assert decode_plan((tmp_path / "-").read_text(encoding="utf-8")).rollup == "trips"
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (
+            DECLARATION.encode() + b"delay: soon",
+            (
+                "<stdin>:7:8: duration 'soon': it is not whole numbers with units (w, d, h, m, s). "
+                "Hint: try 5m, 1h30m or 1d."
+            ),
+        ),
+        (b"rollup: \xff", "<stdin>:1:9: byte 0xff: the file is not UTF-8. Hint: save it as UTF-8."),
+        (
+            b" " * 2**21,
+            "<stdin>: the file is larger than 1048576 bytes. Hint: check that the file is a declaration.",
+        ),
+    ],
+)
+def test_problems_on_standard_input_have_their_places(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, content: bytes, text: str
+) -> None:
+    put_in(monkeypatch, content)
+    assert refused(capsys, "plan", "-") == f"{text}\n"
+
+
+@pytest.mark.parametrize("command", [("plan", "-"), ("plan", "--windows", "-")])
+def test_standard_input_that_is_closed_is_refused(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    text = "stairwise: standard input is closed. Hint: redirect a file to it.\n"
+    assert refused(capsys, *command) == text
+
+
+class Unreadable(io.BytesIO):
+    """Standard input on a disk that fails."""
+
+    def read(self, _size: int | None = -1, /) -> bytes:
+        raise OSError(5, "Input/output error")
+
+
+def test_standard_input_that_cannot_be_read_is_refused(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(Unreadable()))
+    assert refused(capsys, "plan", "-") == (
+        "<stdin>: it cannot be read (Input/output error). Hint: redirect a file to it.\n"
+    )
+
+
 # ---- files that are written
 
 
 def test_the_plan_and_the_picture_are_written(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    out, svg = tmp_path / "new" / "plan.json", tmp_path / "plan.svg"
+    out, svg = tmp_path / "plan.json", tmp_path / "plan.svg"
     text = answered(capsys, "plan", "--windows", "5m,1h", "--out", str(out), "--svg", str(svg))
     assert text == explain(decode_plan(out.read_text(encoding="utf-8")))
     assert svg.read_text(encoding="utf-8").startswith("<svg ")
@@ -247,6 +346,9 @@ def test_no_line_is_no_document(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
 
 SEE = "Hint: see stairwise plan --help."
 WINDOWS = ("plan", "--windows", "5m")
+NOT_YET = "this version does not have it yet."
+SAY_IT = "Hint: say what you know with --rows-per-day and --distinct-keys."
+NO_SPARK = "Hint: leave it out: plan needs no Spark."
 NO_COUNT = "not a whole number above 0 of at most 18 digits"
 BOTH = "or --windows, not both. Hint: leave one out, and quote a list of windows."
 
@@ -260,7 +362,12 @@ BOTH = "or --windows, not both. Hint: leave one out, and quote a list of windows
         (["--windows=5m"], "there is no command before '--windows=5m'. Hint: write stairwise plan first."),
         (["--colour"], "there is no option '--colour'. Hint: see stairwise plan --help."),
         (["plan"], 'plan needs a FILE or --windows. Hint: try stairwise plan --windows "5m, 1h".'),
-        (["plan", "--measure", "a.yaml"], f"there is no option '--measure'. {SEE}"),
+        (["plan", "--mesure", "a.yaml"], f"there is no option '--mesure'. {SEE}"),
+        (["plan", "a.yaml", "--measure"], f"--measure takes the statistics from the source; {NOT_YET} {SAY_IT}"),
+        (["plan", "--spark-conf", "a.b=c", "a.yaml"], f"--spark-conf sets a property of Spark; {NOT_YET} {NO_SPARK}"),
+        (["plan", "a.yaml", "--spark-conf=a.b=c"], f"--spark-conf sets a property of Spark; {NOT_YET} {NO_SPARK}"),
+        (["plan", "--master", "local[2]", "a.yaml"], f"--master says where Spark runs; {NOT_YET} {NO_SPARK}"),
+        (["--remote", "sc://host"], f"--remote says which Spark Connect server is used; {NOT_YET} {NO_SPARK}"),
         (["plan", "--window", "5m"], "there is no option '--window'. Hint: did you mean --windows?"),
         (["plan", "--row-per-day=5"], "there is no option '--row-per-day=5'. Hint: did you mean --rows-per-day?"),
         (["plan", "--windows"], f"argument --windows: expected one argument. {SEE}"),
@@ -330,8 +437,49 @@ def test_a_wrong_file_has_all_its_problems_listed(capsys: pytest.CaptureFixture[
     lines = refused(capsys, "plan", str(declaration)).splitlines()
     assert [line.partition(": ")[0] for line in lines] == [f"{declaration}:4:21", f"{declaration}:5:16"]
     assert main(["plan", str(declaration), "--json"]) == 2
-    error = document(capsys.readouterr().out)
-    assert (error["kind"], error["message"]) == ("declaration", "\n".join(lines))
+    assert document(capsys.readouterr().out) == {
+        "schema": "stairwise.error/1",
+        "kind": "declaration",
+        "message": "\n".join(line.partition(" Hint: ")[0] for line in lines),
+        "hint": "correct each of the 2 problems.",
+        "data": {
+            "file": str(declaration),
+            "problems": [
+                {
+                    "line": 4,
+                    "column": 21,
+                    "kind": "aggregate",
+                    "message": "aggregate 'count(': '(' is never closed.",
+                    "hint": "add ')'.",
+                },
+                {
+                    "line": 5,
+                    "column": 16,
+                    "kind": "rollup",
+                    "message": "window '1h30m': the same as '90m'.",
+                    "hint": "keep one of the two.",
+                },
+            ],
+        },
+    }
+
+
+def test_a_problem_without_a_place_has_none(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "none.yaml"
+    assert main(["plan", str(path), "--json"]) == 2
+    message = "the file cannot be read (No such file or directory)."
+    assert document(capsys.readouterr().out) == {
+        "schema": "stairwise.error/1",
+        "kind": "declaration",
+        "message": f"{path}: {message}",
+        "hint": "check the path.",
+        "data": {
+            "file": str(path),
+            "problems": [
+                {"line": None, "column": None, "kind": "declaration", "message": message, "hint": "check the path."}
+            ],
+        },
+    }
 
 
 @pytest.mark.parametrize(
@@ -360,9 +508,17 @@ def test_a_place_that_cannot_be_written_is_refused(
     command = ("plan", "--windows", "5m", option)
     text = f"stairwise: cannot write '{tmp_path}': Is a directory. Hint: choose another place.\n"
     assert refused(capsys, *command, str(tmp_path)) == text
-    inside = declaration / "plan"
-    text = f"stairwise: cannot write '{inside}': Not a directory. Hint: choose another place.\n"
-    assert refused(capsys, *command, str(inside)) in {text, text.replace("Not a directory", "File exists")}
+    for place in (declaration, tmp_path / "new"):
+        text = f"cannot write '{place / 'plan'}': there is no directory '{place}'. Hint: make it first."
+        assert refused(capsys, *command, str(place / "plan")) == f"stairwise: {text}\n"
+        assert not (tmp_path / "new").exists()
+
+
+def test_nothing_is_written_if_one_of_two_places_is_wrong(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    out, svg = tmp_path / "plan.json", tmp_path / "new" / "plan.svg"
+    text = f"stairwise: cannot write '{svg}': there is no directory '{svg.parent}'. Hint: make it first.\n"
+    assert refused(capsys, *WINDOWS, "--out", str(out), "--svg", str(svg)) == text
+    assert not out.exists()
 
 
 def test_no_file_is_overwritten_by_mistake(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from stairwise import optimize
 from stairwise.codec import decode_plan, encode_error, encode_plan, to_json
-from stairwise.errors import CodecError, DeclarationProblems, NotYetError, UsageError
+from stairwise.errors import CodecError, DeclarationProblems, NotYetError, Problem, UsageError
 from stairwise.final_aggregation import Technique
 from stairwise.json_fields import Json
 from stairwise.options import Options, Pricing, TiersAllowed
@@ -245,9 +245,7 @@ PARIS = (
 )
 
 
-NO_MAPPING = (
-    "declaration:1:1: the file is a list, where a mapping is wanted. Hint: begin it with a line such as rollup: trips."
-)
+NO_MAPPING = "declaration:1:1: the file is a list, where a mapping is wanted."
 
 
 def changed(document: Json, path: str, value: Json) -> Json:
@@ -406,17 +404,25 @@ def test_an_error_has_the_fields_of_the_public_interface() -> None:
 
 
 def test_the_problems_of_a_file_are_listed() -> None:
-    with pytest.raises(DeclarationProblems) as raised:
-        Rollup.from_yaml("rollup: trips\nrollup: [", "trips.yaml")
-    document = encode_error(raised.value)
-    assert document["message"] == str(raised.value)
-    data = an_object(document["data"])
-    assert data["file"] == "trips.yaml"
-    for problem, written in zip(raised.value.problems, a_list(data["problems"]), strict=True):
-        assert written == {
-            "line": problem.line,
-            "column": problem.column,
-            "kind": problem.error.kind,
-            "message": problem.error.message,
-            "hint": problem.error.hint,
-        }
+    first, second = NotYetError("a.", hint="do a.", rows=1), UsageError("b.")
+    problems = DeclarationProblems("trips.yaml", (Problem(2, 3, first), Problem(0, 0, second)))
+    assert str(problems) == "trips.yaml:2:3: a. Hint: do a.\ntrips.yaml: b."
+    assert encode_error(problems) == {
+        "schema": "stairwise.error/1",
+        "kind": "declaration",
+        "message": "trips.yaml:2:3: a.\ntrips.yaml: b.",
+        "hint": "correct each of the 2 problems.",
+        "data": {
+            "file": "trips.yaml",
+            "problems": [
+                {"line": 2, "column": 3, "kind": "not_yet", "message": "a.", "hint": "do a."},
+                {"line": None, "column": None, "kind": "usage", "message": "b.", "hint": ""},
+            ],
+        },
+    }
+
+
+def test_the_hint_of_the_only_problem_is_that_of_the_file() -> None:
+    problems = DeclarationProblems("trips.yaml", (Problem(2, 3, NotYetError("a.", hint="do a.")),))
+    document = encode_error(problems)
+    assert (document["message"], document["hint"]) == ("trips.yaml:2:3: a.", "do a.")

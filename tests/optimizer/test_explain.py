@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stairwise import optimize
+from stairwise.aggregate import Sharing
 from stairwise.explain import WIDTH, explain
 from stairwise.final_aggregation import Technique
 from stairwise.network import Number
@@ -59,11 +60,13 @@ total                                                 142
 In words
   cost         rows and partial results read for 120 seconds of events; in the model of the papers
                writing is free.
+  paper-1, -3  plans by the published method 'Factor Windows', without and with its helper windows.
   helper       a tier that nobody asked for: what others save by reading it is more than it costs.
   mixed        its slices differ in length, for it cuts time wherever one of its readers does.
   slice        the partial results of one piece of time; merged, they give what the raw rows would.
   next best    what else the tier could be computed from, and what it would cost from there.
-  planner      algorithm best, helper tiers composite, cost model paper; aggregates are disjoint.
+  aggregates   disjoint: each event has to count once, so only results without common events merge.
+  planner      planned with --algorithm best --tiers composite --cost-model paper.
 """
 
 TRIPS = """\
@@ -84,7 +87,7 @@ raw rows
       │  Three windows read it, and it has a third of the rows of 5m. Next best: from raw rows,
       │  +31 %.
       ├─ 1h every 15m                       merges 4 slices          35.0 M  2.80 GB     55.5   13 %
-      │     Its windows overlap: two stacks. Next best: from 5m, +31 %.
+      │     Its windows overlap (method: two stacks). Next best: from 5m, +31 %.
 """
 
 UNSHARED = """\
@@ -104,7 +107,8 @@ In words
   cost         rows and partial results read for 77 seconds of events; in the model of the papers
                writing is free.
   next best    what else the tier could be computed from, and what it would cost from there.
-  planner      algorithm best, helper tiers composite, cost model paper; aggregates are disjoint.
+  aggregates   disjoint: each event has to count once, so only results without common events merge.
+  planner      planned with --algorithm best --tiers composite --cost-model paper.
 """
 
 UNSHARED_PLAN = plans_by_hand.unshared()
@@ -304,8 +308,45 @@ def test_each_word_that_is_used_is_explained() -> None:
     text = explain(planned(*steps))
     assert "Keeps each value with its count." in text
     assert [line.split("  ")[1] for line in text.split("In words\n")[1].split("\n") if line[2:3].strip()] == [
-        "cost", "helper", "overlapping", "values", "keeps", "two stacks", "direct", "planner",
+        "cost", "helper", "overlapping", "values", "keeps", "two stacks", "direct", "aggregates", "planner",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("semantics", "meaning"),
+    [
+        (Sharing.DISJOINT, "disjoint: each event has to count once, so only results without common events merge."),
+        (Sharing.OVERLAPPING, "overlapping: an event that counts twice does no harm, as in a minimum."),
+        (
+            Sharing.HOLISTIC,
+            "holistic: an exact result such as a median needs all values, and not the results of parts.",
+        ),
+    ],
+)
+def test_what_the_aggregates_allow_is_explained(semantics: Sharing, meaning: str) -> None:
+    plan = plans_by_hand.alone()
+    text = explain(replace(plan, search=replace(plan.search, semantics=semantics)))
+    assert f"  aggregates   {meaning}" in " ".join(text.split("In words")[1].split("\n               "))
+
+
+def test_a_name_that_is_cut_stands_below_in_full() -> None:
+    parent, child = fixed(" ".join(["first"] * 20), 10), fixed(" ".join(["second"] * 20), 20)
+    words = " ".join(explain(planned(read(parent), read(child, parent))).replace("│", " ").split())
+    assert words.count("…") == 2
+    assert f"In full: {label(parent)}." in words
+    assert f"In full: {label(child)}." in words
+    assert "In full" not in explain(plans_by_hand.example_7())
+
+
+def test_a_rejected_parent_has_its_whole_name() -> None:
+    name = "7 days every day in America/Argentina/Buenos_Aires"
+    text = explain(planned(read(TEN), read(TWENTY, TEN, second=Alternative(name, 20))))
+    assert f"Next best: from {name}, " in " ".join(text.split())
+
+
+def test_prices_that_differ_by_their_rounding_are_not_compared() -> None:
+    plan = planned(read(TEN, cost=0.3), unshared=0.1 + 0.2)
+    assert "no sharing" not in explain(plan)
 
 
 @pytest.mark.parametrize("final", Technique)

@@ -52,12 +52,7 @@ def test_order_makes_no_difference(asked: Rollup, how: Options, data: st.DataObj
         start=asked.start,
         estimates=asked.estimates,
     )
-    assert written(optimize(shuffled, how)) == written(optimize(asked, how))
-
-
-def written(plan: Plan) -> str:
-    """The plan's document without the declaration, which keeps its order."""
-    return to_json(encode_plan(replace(plan, declaration=None)))
+    assert to_json(encode_plan(optimize(shuffled, how))) == to_json(encode_plan(optimize(asked, how)))
 
 
 # ---- the price
@@ -176,9 +171,36 @@ def test_what_was_looked_up_of_calendars_is_said_once_a_zone() -> None:
     assert [note.partition(":")[0] for note in plan.notes if "1970-01-01" in note] == ["Asia/Kolkata", "Europe/Paris"]
 
 
+NEEDS_ALL = "an exact result needs all values, not the results of parts"
+
+
 def test_what_cannot_be_merged_is_said() -> None:
     plan = optimize(rollup([FixedWindow(60, 60)], ("median(fare)", "count()", "mode(zone)")))
-    assert [note.partition(":")[0] for note in plan.notes] == ["column_0, column_2"]
+    assert plan.notes == (f"column_0, column_2: {NEEDS_ALL}; the sketch quantile() merges, at a small error",)
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "sketch"),
+    [
+        ("median", "the sketch quantile() merges, at a small error; "),
+        ("percentile", "the sketch quantile() merges, at a small error; "),
+        ("count_distinct", "the sketch approx_distinct() merges, at a small error; "),
+        ("mode", ""),
+    ],
+)
+def test_a_sketch_that_would_do_is_named(aggregate: str, sketch: str) -> None:
+    assert planned("5m", aggregate).notes[-1] == (
+        f"{aggregate}: {NEEDS_ALL}; {sketch}with estimates.distinct_values, tiers that keep values are considered"
+    )
+
+
+def test_all_sketches_are_named_once() -> None:
+    plan = optimize(rollup([FixedWindow(60, 60)], ("median(x)", "percentile(x, 0.9)", "count_distinct(x)")))
+    assert plan.notes[-1].endswith("; the sketches approx_distinct() and quantile() merge, at a small error")
+
+
+def test_who_asks_for_raw_rows_knows_why() -> None:
+    assert optimize(rollup([FixedWindow(60, 60)]), Options(sharing=Sharing.HOLISTIC)).notes == ()
 
 
 def test_edges_that_were_not_counted_exactly_are_said() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from fractions import Fraction
 from itertools import chain, combinations
 from typing import TypeVar
@@ -18,6 +19,7 @@ from stairwise.batch_cost import BatchModel
 from stairwise.candidates import composite
 from stairwise.composite import all_unions
 from stairwise.cost import CostModel, PaperModel
+from stairwise.errors import PlanError
 from stairwise.graph import build
 from stairwise.network import Number, solve_open
 from stairwise.options import TiersAllowed
@@ -252,3 +254,25 @@ def test_a_helper_of_edges_that_are_no_class_is_not_cut_down() -> None:
     beirut = [node for node, tier in enumerate(found.graph.tiers, 1) if tier.strays]
     parents = {found.graph.tiers[(found.solution.parents[node] or 1) - 1].kind for node in beirut}
     assert parents == {Kind.FACTOR}
+
+
+def test_many_windows_of_values_share_unions_that_keep_values() -> None:
+    asked = problem(
+        (FixedWindow(60 * n, 60 * n) for n in (7, 8, 9, 10, 11, 12, 13)),
+        Sharing.HOLISTIC,
+        model=BatchModel(
+            rows_per_s=50_000.0, keys=10, values=5, row_bytes=60, is_invertible=False, is_holistic=True, commit_s=0.02
+        ),
+    )
+    factor, found = (plan(asked, allowed) for allowed in (TiersAllowed.FACTOR, TiersAllowed.COMPOSITE))
+    assert 0 < found.lower_bound <= found.solution.cost < factor.solution.cost
+    helpers = [tier for tier in found.tiers if tier.kind is Kind.COMPOSITE]
+    assert helpers
+    assert all(tier.keeps_values for tier in helpers)
+
+
+def test_a_bound_above_the_plan_goes_no_further() -> None:
+    found = plan(problem([FixedWindow(10, 10), FixedWindow(20, 20)]), TiersAllowed.FACTOR)
+    with pytest.raises(PlanError) as caught:
+        replace(found, lower_bound=found.solution.cost + 1)
+    assert str(caught.value) == "planning: the lower bound 23 is above the cost 22."

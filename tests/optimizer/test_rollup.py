@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from stairwise.aggregate import Aggregate
 from stairwise.declared import TimeUnit
-from stairwise.duration import Duration
+from stairwise.duration import LONGEST_SECONDS, Duration
 from stairwise.errors import DeclarationError, DeclarationProblems, DurationError, RollupError
 from stairwise.instant import format_instant, parse_instant
 from stairwise.names import text_of
@@ -186,9 +186,9 @@ def test_a_window_has_the_same_name_however_it_is_given() -> None:
         ),
         (
             lambda: trips(keys="zone_id"),
-            "keys is a string, where several are wanted. Hint: write keys=['zone_id'].",
+            "keys is 'zone_id', where a list is wanted. Hint: write keys=['zone_id'].",
         ),
-        (lambda: trips(windows="5m"), "windows is a string, where several are wanted. Hint: write windows=['5m']."),
+        (lambda: trips(windows="5m"), "windows is '5m', where a list is wanted. Hint: write windows=['5m']."),
         (
             lambda: DeclaredWindow.of({"window": "5m", "title": "fine"}),
             (
@@ -196,7 +196,7 @@ def test_a_window_has_the_same_name_however_it_is_given() -> None:
                 "Hint: write such as {'window': '5m', 'name': 'fine'}."
             ),
         ),
-        (lambda: text_of(3, "a key"), "a key is int, where text is wanted. Hint: give a string."),
+        (lambda: text_of(3, "a key"), "a key is 3, where text is wanted. Hint: give a string."),
         (lambda: trips(windows=["90m", "1h30m"]), "window '1h30m': the same as '90m'. Hint: keep one of the two."),
         (
             lambda: trips(late="ignore"),
@@ -218,6 +218,92 @@ def test_python_is_checked_as_yaml_is(build: Callable[[], object], error: str) -
     with pytest.raises(RollupError) as raised:
         build()
     assert str(raised.value) == error
+
+
+@pytest.mark.parametrize(
+    ("text", "retain", "error"),
+    [
+        ("1h", "59m", "window '1h': retain 59m is shorter than the range 1h. Hint: write 1h or longer, or any."),
+        (
+            "day in Europe/Paris",
+            "23h",
+            "window 'day in Europe/Paris': retain 23h is shorter than the range 1d. Hint: write 1d or longer, or any.",
+        ),
+        (
+            "28 days every day",
+            "1 week",
+            "window '28 days every day': retain 7d is shorter than the range 28d. Hint: write 28d or longer, or any.",
+        ),
+        (
+            "30 days every day",
+            "1 month",
+            (
+                "window '30 days every day': retain 1 month is shorter than the range 30d. "
+                "Hint: write 30d or longer, or any."
+            ),
+        ),
+        (
+            "month",
+            "30d",
+            "window 'month': retain 30d is shorter than the range 1 month. Hint: write 1 month or longer, or any.",
+        ),
+        (
+            "year to date every day",
+            "3 quarters",
+            (
+                "window 'year to date every day': retain 3 quarters is shorter than the range 1 year. "
+                "Hint: write 1 year or longer, or any."
+            ),
+        ),
+    ],
+)
+def test_a_table_keeps_windows_until_they_end(text: str, retain: str, error: str) -> None:
+    with pytest.raises(RollupError) as raised:
+        DeclaredWindow.parse(text, retain=retain)
+    assert str(raised.value) == error
+
+
+@pytest.mark.parametrize(
+    ("text", "retain"),
+    [
+        ("1h", "1h"),
+        ("day", "1d"),
+        ("28 days", "1 month"),
+        ("month", "31d"),
+        ("month", "1 month"),
+        ("year", "9999 years"),
+        ("1h", "any"),
+    ],
+)
+def test_a_table_may_keep_just_one_window(text: str, retain: str) -> None:
+    assert DeclaredWindow.parse(text, retain=retain).window == parse_window(text)
+
+
+@pytest.mark.parametrize("text", ["year 1", "the end"])
+def test_start_may_be_any_instant_that_can_be_written(text: str) -> None:
+    instant = parse_instant({"year 1": "0001-01-01", "the end": "9999-12-31T23:59:59Z"}[text])
+    rollup = dataclasses.replace(TRIPS, start=instant)
+    assert Rollup.from_yaml(rollup.to_yaml()) == rollup
+
+
+@pytest.mark.parametrize(
+    ("windows", "is_clash"),
+    [
+        (["day in Asia/Kolkata", "day in Asia/Calcutta"], True),
+        (["28 days every day in US/Pacific", "28 days every day in America/Los_Angeles"], True),
+        (["month to date every day in Asia/Calcutta", "month to date every day in Asia/Kolkata"], True),
+        (["month to date every 1h in Europe/Kiev", "month to date every 1h in Europe/Kyiv"], True),
+        (["day in Europe/Oslo", "day in Europe/Berlin"], False),
+        (["day in Asia/Kolkata", "week in Asia/Calcutta", "1h"], False),
+    ],
+)
+def test_a_zone_has_one_meaning_under_its_former_name(windows: list[str], *, is_clash: bool) -> None:
+    if is_clash:
+        with pytest.raises(RollupError) as raised:
+            trips(windows=windows)
+        assert str(raised.value) == f"window '{windows[1]}': the same as '{windows[0]}'. Hint: keep one of the two."
+    else:
+        assert [declared.text for declared in trips(windows=windows).windows] == windows
 
 
 def test_a_directory_beside_the_source_is_none_of_its_own() -> None:
@@ -280,6 +366,10 @@ def spans() -> st.SearchStrategy[Span]:
     return st.builds(Span, st.integers(1, 10**9)) | st.builds(Span, months=st.integers(1, 1_000))
 
 
+def retentions() -> st.SearchStrategy[Span | None]:
+    return st.none() | st.sampled_from([Span(LONGEST_SECONDS), Span(months=120_000)])
+
+
 def texts() -> st.SearchStrategy[str]:
     return st.text("ab1: #'\"\\-[]{},&*!|>%@`~?\t\n\x85\u2028\ufeffé日😀", min_size=1, max_size=20).filter(str.strip)
 
@@ -310,7 +400,7 @@ def rollups(draw: st.DrawFn) -> Rollup:
         keys=draw(st.lists(st.sampled_from(["k", "off", "zone-id", "日本", "'q'", "a.b"]), unique=True)),
         aggregates=dict.fromkeys(draw(st.lists(names(), min_size=1, unique=True)), "count() where a = ', ]: #'"),
         windows=[
-            DeclaredWindow(window=window, text=str(window), name=f"w{index}", retain=draw(st.none() | spans()))
+            DeclaredWindow(window=window, text=str(window), name=f"w{index}", retain=draw(retentions()))
             for index, window in enumerate(declared)
         ],
         target=draw(texts().map(lambda text: f"out/{text}/x") | st.just(Catalog("lake.rollups"))),

@@ -35,7 +35,7 @@ def declared(
         estimates=estimates,
     )
     workload = Workload.of(rollup)
-    assert workload.declaration is rollup
+    assert workload.declaration == rollup.in_order()
     return workload
 
 
@@ -61,20 +61,34 @@ def test_a_declaration_becomes_a_workload() -> None:
     known = Estimates(rows_per_day=7, distinct_keys=3)
     workload = declared("count()", "sum(fare)", keys=("a", "b"), layout=Layout.ONE_TABLE, estimates=known)
     assert (workload.name, workload.keys, workload.layout, workload.estimates) == ("trips", 2, Layout.ONE_TABLE, known)
-    assert [window.name for window in workload.windows] == ["5m", "1h"]
+    assert [window.name for window in workload.windows] == ["1h", "5m"]
     assert [(name, str(aggregate)) for name, aggregate in workload.aggregates] == [
         ("column_0", "count()"),
         ("column_1", "sum(fare)"),
     ]
 
 
-def test_the_order_of_aggregates_makes_no_difference() -> None:
-    one, other = ({"b": "median(x)", "a": "mode(x)"}, {"a": "mode(x)", "b": "median(x)"})
-    made = [
-        Workload.of(Rollup(name="trips", source=SOURCE, aggregates=each, windows=("5m",), target="lake"))
-        for each in (one, other)
-    ]
-    assert made[0].aggregates == made[1].aggregates
+def in_some_order(keys: tuple[str, ...], *, is_reversed: bool) -> Workload:
+    step = -1 if is_reversed else 1
+    return Workload.of(
+        Rollup(
+            name="trips",
+            source=SOURCE,
+            keys=keys,
+            aggregates=dict([("b", "median(x)"), ("a", "mode(x)")][::step]),
+            windows=("5m", "1h")[::step],
+            lookback=("7 days daily", "1 day every run")[::step],
+            target="lake",
+        )
+    )
+
+
+def test_the_order_of_the_declaration_makes_no_difference_but_for_the_keys() -> None:
+    workload = in_some_order(("z", "y"), is_reversed=False)
+    assert workload == in_some_order(("z", "y"), is_reversed=True)
+    assert workload != in_some_order(("y", "z"), is_reversed=False)
+    assert workload.declaration is not None
+    assert workload.declaration.keys == ("z", "y")
 
 
 @pytest.mark.parametrize(
@@ -171,6 +185,31 @@ def test_the_command_line_may_overrule_the_aggregates() -> None:
     assert declared("min(fare)").problem(Options(sharing=Sharing.DISJOINT)).sharing is Sharing.DISJOINT
 
 
+@pytest.mark.parametrize(
+    ("aggregates", "sharing", "text"),
+    [
+        (
+            ("min(fare)", "sum(fare)"),
+            Sharing.OVERLAPPING,
+            "semantics overlapping: sum(fare) would count rows twice.",
+        ),
+        (
+            ("count()", "median(fare)"),
+            Sharing.DISJOINT,
+            "semantics disjoint: median(fare) cannot be merged from results of slices.",
+        ),
+    ],
+)
+def test_nobody_may_ask_for_wrong_results(aggregates: tuple[str, ...], sharing: Sharing, text: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        declared(*aggregates).problem(Options(sharing=sharing))
+    assert raised.value.message == text
+
+
+def test_anything_may_be_asked_to_read_raw_rows() -> None:
+    assert declared("sum(fare)").problem(Options(sharing=Sharing.HOLISTIC)).sharing is Sharing.HOLISTIC
+
+
 # ---- the cost models
 
 
@@ -178,7 +217,7 @@ def test_the_model_of_the_paper_is_asked_for() -> None:
     problem = declared().problem(Options(pricing=Pricing.PAPER, eta=7, steps=11))
     assert problem.model == PaperModel(period_s=3_600, eta=7)
     assert (problem.eta, problem.steps) == (7, 11)
-    assert [tier.name for tier in problem.declared] == ["5m", "1h"]
+    assert [tier.name for tier in problem.declared] == ["1h", "5m"]
 
 
 def test_the_batch_model_knows_what_the_declaration_says() -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from stairwise.aggregate import Sharing
 from stairwise.options import Algorithm, Options, Pricing, TiersAllowed
 from stairwise.rollup import DeclaredWindow, Estimates, Rollup, Source
 from stairwise.window import FixedWindow, Window
 from tests.strategies import windows
 
 SOURCE = Source(table="lake.trips", time="pickup_at")
-MERGEABLE = ("count()", "sum(fare)", "avg(fare)", "var_pop(fare)", "min(fare)", "max(fare)", "approx_distinct(rider)")
+OVERLAPPING = ("min(fare)", "max(fare)", "approx_distinct(rider)")
+MERGEABLE = ("count()", "sum(fare)", "avg(fare)", "var_pop(fare)", *OVERLAPPING)
 HOLISTIC = ("median(fare)", "count_distinct(rider)")
 STARTS = (None, "1900-01-01", "1970-01-01", "2024-02-29T12:00Z", "2300-01-01")
 _SECONDS = (10, 12, 15, 20, 30, 45, 60, 90, 120, 300, 420)
@@ -51,9 +51,10 @@ def rollups(most: int = 5) -> st.SearchStrategy[Rollup]:
 
 
 def aggregates() -> st.SearchStrategy[tuple[str, ...]]:
+    overlapping = st.lists(st.sampled_from(OVERLAPPING), min_size=1, max_size=3, unique=True)
     mergeable = st.lists(st.sampled_from(MERGEABLE), min_size=1, max_size=3, unique=True)
     any_kind = st.lists(st.sampled_from(MERGEABLE + HOLISTIC), min_size=1, max_size=3, unique=True)
-    return (mergeable | any_kind).map(tuple)
+    return (overlapping | mergeable | any_kind).map(tuple)
 
 
 def options(tiers: TiersAllowed | None = None, algorithm: Algorithm | None = None) -> st.SearchStrategy[Options]:
@@ -62,7 +63,6 @@ def options(tiers: TiersAllowed | None = None, algorithm: Algorithm | None = Non
         algorithm=st.sampled_from(Algorithm) if algorithm is None else st.just(algorithm),
         tiers=st.sampled_from(TiersAllowed) if tiers is None else st.just(tiers),
         pricing=st.sampled_from(Pricing),
-        sharing=st.sampled_from((None, Sharing.DISJOINT, Sharing.OVERLAPPING)),
         eta=st.integers(1, 100),
         steps=st.integers(0, 2_000),
     )
