@@ -31,6 +31,8 @@ EXAMPLE = Path(__file__).resolve().parent.parent / "dags" / "rollups" / "trips.y
 MULTIPLES = {20: 50, 100: 500, 1_000: 5_000}
 TARGETS = {20: "10", 100: "100", 1_000: "1000"}
 REPEATS = {20: 9, 100: 5, 1_000: 1}
+MIN_SIZES = (20, 100)  # where windows may also cover each other, which min allows and sum does not
+SEQUENCES = (20, 100, 200)  # every minute: where all windows have much to do with each other
 USUAL = (
     "1m,2m,5m,10m,15m,30m,1h,2h,3h,6h,12h,1d,1w,month,quarter,year,"
     "1h every 5m,1h every 15m,1d every 1h,7 days every day"
@@ -66,18 +68,25 @@ def _planning(sizes: tuple[int, ...]) -> Iterator[tuple[str, ...]]:
         ]
         sets = [_texts(draw(recipe, seed)) for recipe in recipes for seed in range(REPEATS[size])]
         yield from _in_all_ways(f"{size} {shape.value}", sets, TARGETS[size])
+        if size in MIN_SIZES:
+            yield from _in_all_ways(f"{size} {shape.value}", sets, TARGETS[size], "min")
     yield from _in_all_ways("20 usual ones, 1m to 1y", [tuple(USUAL.split(","))] * 5, TARGETS[20])
+    for size in SEQUENCES:
+        minutes = tuple(f"{length}m" for length in range(1, size + 1))
+        yield from _in_all_ways(f"1m to {size}m", [minutes] * 3, TARGETS.get(size, ""), "min")
 
 
-def _in_all_ways(name: str, sets: list[tuple[str, ...]], target: str) -> Iterator[tuple[str, ...]]:
+def _in_all_ways(
+    name: str, sets: list[tuple[str, ...]], target: str, aggregate: str = "sum"
+) -> Iterator[tuple[str, ...]]:
     for tiers, pricing in product((TiersAllowed.FACTOR, TiersAllowed.COMPOSITE), Pricing):
         options = Options(tiers=tiers, pricing=pricing)
-        times = Times(tuple(_processor_time(texts, options) for texts in sets))
-        yield f"plan {name}, {tiers.value}, {pricing.value}", *times.cells, target
+        times = Times(tuple(_processor_time(texts, aggregate, options) for texts in sets))
+        yield f"plan {name}, {aggregate}, {tiers.value}, {pricing.value}", *times.cells, target
 
 
-def _processor_time(texts: tuple[str, ...], options: Options) -> float:
-    workload = Workload.of_windows(texts, "sum", Estimates())
+def _processor_time(texts: tuple[str, ...], aggregate: str, options: Options) -> float:
+    workload = Workload.of_windows(texts, aggregate, Estimates())
     started = time.process_time()
     plan_workload(workload, options)
     return time.process_time() - started

@@ -28,6 +28,11 @@ _NOT_YET = {
     "--master": ("says where Spark runs", _NO_SPARK),
     "--remote": ("says which Spark Connect server is used", _NO_SPARK),
 }
+# What the package of the engine adds, as entry points of the group ``stairwise.commands``.
+ENGINE_COMMANDS = {
+    "backfill": "fill the tables of a declaration from the events; resumable",
+    "run": "write every window that ends in a range",
+}
 _EPILOG = """\
 examples:
   stairwise plan trips.yaml                       the hierarchy, as a tree
@@ -108,7 +113,8 @@ def _check_first(word: str) -> None:
         raise UsageError(f"there is no command before '{word}'.", hint="write stairwise plan first.")
     if word.startswith("-"):
         raise _unknown(word)
-    hint = f"try stairwise plan {word}." if word.endswith((".yaml", ".yml")) else "so far there is one: stairwise plan."
+    known = ", ".join(sorted(("plan", *ENGINE_COMMANDS)))
+    hint = f"try stairwise plan {word}." if word.endswith((".yaml", ".yml")) else f"so far there are {known}."
     raise UsageError(f"there is no command '{word}'.", hint=hint)
 
 
@@ -130,7 +136,7 @@ def _options() -> list[str]:
     return [f"--{name.replace('_', '-')}" for name in Given.__annotations__ if name != "file"]
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
     """A parser whose refusals are errors like all others."""
 
     def error(self, message: str) -> NoReturn:
@@ -140,9 +146,11 @@ class _Parser(argparse.ArgumentParser):
 
 def parser() -> argparse.ArgumentParser:
     """The parser of all commands."""
-    top = _Parser(prog="stairwise", description="Scheduled window rollups on the lakehouse.", allow_abbrev=False)
+    top = Parser(prog="stairwise", description="Scheduled window rollups on the lakehouse.", allow_abbrev=False)
     top.add_argument("--version", action="store_true", help="print the version")
     commands = top.add_subparsers(title="commands", metavar="COMMAND")
+    for name, purpose in ENGINE_COMMANDS.items():
+        commands.add_parser(name, help=purpose, add_help=False)
     plan = commands.add_parser(
         "plan",
         help="find the cheapest hierarchy of tiers, and show why",

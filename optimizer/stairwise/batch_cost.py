@@ -14,6 +14,7 @@ Where each constant comes from and what the model leaves out: docs/cost-models.m
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import ceil, expm1, inf, log1p
@@ -148,14 +149,23 @@ class BatchModel:
 
     def price(self, child: Tier, parent: Tier | None, how: How) -> float:
         """See ``CostModel``."""
-        facts = self._facts(child)
-        _, seconds = self._read_raw(facts) if parent is None else self._read_tier(child, parent, how)
-        return seconds + (facts.keeping if how is How.EQUAL_RANGE else facts.making)
+        return self._price(self._facts(child), None if parent is None else self._facts(parent), how)
+
+    def prices(self, tiers: Sequence[Tier], arcs: Iterable[tuple[int, int, How]]) -> list[float]:
+        """See ``CostModel``."""
+        facts = [self._facts(tier) for tier in tiers]
+        return [
+            self._price(facts[child - 1], facts[parent - 1] if parent else None, how) for parent, child, how in arcs
+        ]
+
+    def _price(self, child: _Facts, parent: _Facts | None, how: How) -> float:
+        _, seconds = self._read_raw(child) if parent is None else self._read_tier(child, parent, how)
+        return seconds + (child.keeping if how is How.EQUAL_RANGE else child.making)
 
     def detail(self, child: Tier, parent: Tier | None, how: How) -> Cost:
         """See ``CostModel``."""
         facts = self._facts(child)
-        read, _ = self._read_raw(facts) if parent is None else self._read_tier(child, parent, how)
+        read, _ = self._read_raw(facts) if parent is None else self._read_tier(facts, self._facts(parent), how)
         written = facts.per_second * self.period_s
         return Cost(
             total=self.price(child, parent, how),
@@ -177,37 +187,39 @@ class BatchModel:
         moved = folded if self.is_holistic else self._partial_rows(child, self.rows_per_s * child.seconds)
         return scanned, scanned * spent.scan_row + folded * spent.fold_row + moved * spent.move_row
 
-    def _read_tier(self, child: Tier, parent: Tier, how: How) -> tuple[float, float]:
+    def _read_tier(self, child: _Facts, parent: _Facts, how: How) -> tuple[float, float]:
         """Rows of the parent that are read, and the seconds to read, merge and move them."""
-        rows, spent = self._rows(child, parent, how), self.constants
+        read, merged, moved = self._rows(child, parent, how)
+        spent = self.constants
         merge = spent.merge_row + spent.merge_byte * self.row_bytes
-        return rows.read, rows.merged * merge + rows.moved * spent.move_row
+        return read, merged * merge + moved * spent.move_row
 
-    def _rows(self, child: Tier, parent: Tier, how: How) -> _Rows:
-        facts, read = self._facts(child), self._facts(parent)
+    def _rows(self, child: _Facts, parent: _Facts, how: How) -> tuple[float, float, float]:
+        """Rows of a parent that are read, how often they are merged altogether, and how many then move."""
         match how:
-            case How.EQUAL_RANGE:
-                kept = facts.per_second * self.period_s
-                return _Rows(kept, kept, 0.0)
-            case How.OVERLAPPING:
-                per_window = _cover(child, parent) * read.rows
-                total = facts.rate * per_window * self.period_s
-                return _Rows(total, total, min(total, self._partial_rows(facts, per_window)))
             case How.RAW | How.DISJOINT | How.VALUES:
-                repeats = 1.0 if facts.is_in_order else self._merges_per_row(child, parent)
-                return self._slices(facts, read.per_second, repeats, is_combined=how is not How.VALUES)
+                return self._slices(child, parent, is_combined=how is not How.VALUES)
+            case How.EQUAL_RANGE:
+                kept = child.per_second * self.period_s
+                return kept, kept, 0.0
+            case How.OVERLAPPING:
+                per_window = _cover(child.tier, parent.tier) * parent.rows
+                total = child.rate * per_window * self.period_s
+                return total, total, min(total, self._partial_rows(child, per_window))
             case _:
                 assert_never(how)
 
-    def _slices(self, child: _Facts, rate: float, repeats: float, *, is_combined: bool) -> _Rows:
+    def _slices(self, child: _Facts, parent: _Facts, *, is_combined: bool) -> tuple[float, float, float]:
         """Rows of slices: combined where they lie before they move, unless they are values or have to stay in order."""
-        history = self.workday.history_s
-        per_run = max(1.0, self.workday.interval_s * child.rate)  # windows: a single one needs no technique
-        read = rate * (history + child.scheduled)
-        merged = rate * (history * repeats + child.scheduled * min(repeats, per_run))
+        rate, history = parent.per_second, self.workday.history_s
+        read = merged = rate * (history + child.scheduled)
+        if not child.is_in_order:
+            repeats = self._merges_per_row(child, parent)
+            per_run = max(1.0, self.workday.interval_s * child.rate)  # windows: a single one needs no technique
+            merged = rate * (history * repeats + child.scheduled * min(repeats, per_run))
         if not is_combined or child.overlap > 1:
-            return _Rows(read, merged, read)
-        return _Rows(read, merged, min(read, self._partial_rows(child, rate * child.seconds)))
+            return read, merged, read
+        return read, merged, min(read, self._partial_rows(child, rate * child.seconds))
 
     def _partial_rows(self, child: _Facts, rows_per_window: float) -> float:
         """Rows that are left to move when each input partition has combined what it holds of a window."""
@@ -215,17 +227,17 @@ class BatchModel:
         in_part = _distinct(child.domain, self.rows_per_s * child.seconds / parts)
         return child.rate * self.period_s * parts * in_part
 
-    def _merges_per_row(self, child: Tier, parent: Tier) -> float:
+    def _merges_per_row(self, child: _Facts, parent: _Facts) -> float:
         """How often a slice is merged when all of history goes by in order and windows share slices."""
-        length = child.range_s or 1
-        slices = length / parent.slide_s if parent.slide_s else length * parent.rate
-        return _merges(ceil(slices), invertible=self.is_invertible)
+        slices = child.seconds * parent.rate
+        return _merges(ceil(slices * (1 - 1e-12)), invertible=self.is_invertible)
 
     def _facts(self, tier: Tier) -> _Facts:
         """What the model knows of a tier, worked out once: a tier stands on many arcs."""
-        if tier not in self._known:
-            self._known[tier] = self._learned(tier)
-        return self._known[tier]
+        facts = self._known.get(tier)
+        if facts is None:
+            facts = self._known[tier] = self._learned(tier)
+        return facts
 
     def _learned(self, tier: Tier) -> _Facts:
         rate = 1 / tier.slide_s if tier.slide_s else float(tier.rate)
@@ -239,6 +251,7 @@ class BatchModel:
         fixed = self.commit_s * (self.workday.chunks + self.workday.schedule_s * firings)
         keeping = fixed + written * self.row_bytes * self.constants.write_byte
         return _Facts(
+            tier=tier,
             rate=rate,
             seconds=seconds,
             overlap=overlap,
@@ -261,6 +274,7 @@ class _Facts(NamedTuple):
     """What the model knows of a tier.
 
     Attributes:
+        tier: The tier.
         rate: Windows per second.
         seconds: How long a window or slice is, on average.
         overlap: How many windows hold an instant, on average.
@@ -273,6 +287,7 @@ class _Facts(NamedTuple):
         making: Seconds to build its rows as well.
     """
 
+    tier: Tier
     rate: float
     seconds: float
     overlap: float
@@ -283,14 +298,6 @@ class _Facts(NamedTuple):
     scheduled: float
     keeping: float
     making: float
-
-
-class _Rows(NamedTuple):
-    """Rows of a parent that are read, how often they are merged altogether, and how many then move."""
-
-    read: float
-    merged: float
-    moved: float
 
 
 @lru_cache(maxsize=1 << 10)

@@ -78,7 +78,7 @@ def _ascend(network: Network, bidders: list[int]) -> tuple[Bound, set[int]]:
     parents = [[parent for parent, _ in incoming] for incoming in network.arcs]
     reduced: list[list[Number]] = [[cost for _, cost in incoming] for incoming in network.arcs]
     bids = [(bidder, *_bid(bidder, parents, reduced)) for bidder in bidders]
-    support = solve_open(network, _paid_off(network, reduced))
+    support = solve_open(network, _paid_off(parents, reduced))
     early: set[int] = set()
     for bidder, price, payments in bids:
         on_plan = sum(paid for node, place, paid in payments if support.parents[node] == parents[node][place])
@@ -88,12 +88,14 @@ def _ascend(network: Network, bidders: list[int]) -> tuple[Bound, set[int]]:
     return Bound(value=value, reduced=tuple(map(tuple, reduced)), support=support), early
 
 
-def _paid_off(network: Network, reduced: list[list[Number]]) -> list[int]:
+def _paid_off(parents: list[list[int]], reduced: list[list[Number]]) -> list[int]:
     """Returns the nodes that can be computed from the root over arcs on which nothing is left."""
-    is_reached = [True]
-    for node in range(1, len(reduced)):
-        places = zip(network.arcs[node], reduced[node], strict=True)
-        is_reached.append(any(left <= 0 and is_reached[parent] for (parent, _), left in places))
+    is_reached = [True] + [False] * (len(parents) - 1)
+    for node, lefts in enumerate(reduced):
+        for parent, left in zip(parents[node], lefts, strict=True):
+            if left <= 0 and is_reached[parent]:
+                is_reached[node] = True
+                break
     return [node for node, reached in enumerate(is_reached) if reached]
 
 
@@ -104,8 +106,9 @@ def _bid(bidder: int, parents: list[list[int]], reduced: list[list[Number]]) -> 
     for node, distance in distances.items():
         if distance < price:
             for place, parent in enumerate(parents[node]):
-                paid = min(distances.get(parent, price), price) - distance
-                if paid > 0:
+                farther = distances.get(parent, price)
+                if farther > distance:
+                    paid = min(farther, price) - distance
                     reduced[node][place] -= paid
                     payments.append((node, place, paid))
     return price, payments

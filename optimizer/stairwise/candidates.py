@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import sha256
 from itertools import combinations
 from math import gcd
@@ -171,6 +172,7 @@ def _fixed(declared: Iterable[Tier]) -> list[FixedWindow]:
     return [tier.window for tier in declared if isinstance(tier.window, FixedWindow)]
 
 
+@lru_cache(maxsize=1 << 12)
 def composite(edges: EdgeSet, *, keeps_values: bool = False) -> Tier:
     """The tier that cuts time at these edges, named by them, so that the same edges always have the same name."""
     digest = sha256(repr(edges.classes).encode()).hexdigest()[:8]

@@ -1,4 +1,4 @@
-"""The command line: ``stairwise plan FILE`` and its options.
+"""The command line: ``stairwise plan FILE`` and its options, and the way to the commands of the engine.
 
 Standard output holds the answer, standard error everything else. Exit codes: 0 done, 2 the declaration or the command
 is wrong, 3 the run failed, 130 interrupted. What not every call needs is imported where it is needed.
@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from io import TextIOWrapper
 from pathlib import Path
 from typing import BinaryIO, TextIO, TypeGuard
 
-from stairwise.arguments import Given, parse, parser
+from stairwise.arguments import ENGINE_COMMANDS, Given, parse, parser
 from stairwise.codec import encode_error, encode_plan, to_json
 from stairwise.errors import DeclarationProblems, Problem, StairwiseError, UsageError
 from stairwise.pipeline import plan_workload
@@ -73,11 +73,28 @@ def _run(arguments: Sequence[str]) -> int:
     if not arguments:
         parser().print_help()
         return 0
+    if arguments[0] in ENGINE_COMMANDS:
+        return _command(arguments[0])(arguments[1:])
     given = parse(arguments)
     if given.version:
         print(f"stairwise {_version()}")
         return 0
     return _plan(given)
+
+
+def _command(name: str) -> Callable[[Sequence[str]], int]:
+    """A command of the engine."""
+    from importlib.metadata import entry_points
+
+    try:
+        for entry in entry_points(group="stairwise.commands", name=name):
+            command: Callable[[Sequence[str]], int] = entry.load()
+            return command
+    except ImportError as error:
+        raise UsageError(
+            f"'{name}' runs on Spark, and Python has no module {error.name}.", hint="pip install 'stairwise[spark]'."
+        ) from error
+    raise UsageError(f"'{name}' is not installed.", hint="install Stairwise as a package, with pip.")
 
 
 def _version() -> str:

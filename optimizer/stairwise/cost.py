@@ -6,8 +6,8 @@ non-negative numbers will do; exact ones stay exact.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
 from typing import Protocol, assert_never
@@ -37,8 +37,8 @@ class Cost:
 class Prices(Protocol):
     """All that a search needs to know of a cost model."""
 
-    def price(self, child: Tier, parent: Tier | None, how: How) -> Number:
-        """The cost of computing ``child`` from ``parent`` (None: the raw rows)."""
+    def prices(self, tiers: Sequence[Tier], arcs: Iterable[tuple[int, int, How]]) -> Sequence[Number]:
+        """The costs of steps (parent, child, how) among tiers that are numbered from 1; parent 0: the raw rows."""
         ...
 
 
@@ -58,6 +58,10 @@ class CostModel(Prices, Protocol):
     @property
     def period_s(self) -> int:
         """The seconds of event time that a cost is for."""
+        ...
+
+    def price(self, child: Tier, parent: Tier | None, how: How) -> Number:
+        """The cost of computing ``child`` from ``parent`` (None: the raw rows)."""
         ...
 
     def rounded(self) -> Prices:
@@ -155,6 +159,16 @@ class PaperModel:
             case _:
                 assert_never(how)
 
+    def prices(self, tiers: Sequence[Tier], arcs: Iterable[tuple[int, int, How]]) -> list[int | Fraction]:
+        """See ``CostModel``; what the tiers read in a period is worked out once."""
+        seconds = [self.seconds_read(tier) for tier in tiers]
+        return [
+            _times(seconds[child - 1], tiers[parent - 1].rate)
+            if parent and how is How.DISJOINT
+            else self.price(tiers[child - 1], tiers[parent - 1] if parent else None, how)
+            for parent, child, how in arcs
+        ]
+
     def detail(self, child: Tier, parent: Tier | None, how: How) -> Cost:
         """The price; this model knows no rows."""
         return Cost(total=self.price(child, parent, how))
@@ -177,23 +191,24 @@ class PaperModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RoundedPrices:
-    """The paper's prices per second, as floats; what they take of each tier is worked out once."""
+    """The paper's prices per second, as floats."""
 
     exact: PaperModel
-    _known: dict[Tier, tuple[float, float]] = field(default_factory=dict["Tier", "tuple[float, float]"], init=False)
 
-    def price(self, child: Tier, parent: Tier | None, how: How) -> float:
+    def prices(self, tiers: Sequence[Tier], arcs: Iterable[tuple[int, int, How]]) -> list[float]:
         """See ``PaperModel``."""
-        if parent is not None and how is How.DISJOINT:
-            return self._facts(child)[0] * self._facts(parent)[1]
-        exact = self.exact.price(child, parent, how)
-        return exact.numerator / (exact.denominator * self.exact.period_s)
+        period = self.exact.period_s
+        seconds = [self.exact.seconds_read(tier) / period for tier in tiers]
+        rates = [float(tier.rate) for tier in tiers]
+        return [
+            seconds[child - 1] * rates[parent - 1]
+            if parent and how is How.DISJOINT
+            else self._rounded(self.exact.price(tiers[child - 1], tiers[parent - 1] if parent else None, how))
+            for parent, child, how in arcs
+        ]
 
-    def _facts(self, tier: Tier) -> tuple[float, float]:
-        """Event time that a tier reads per second, and its windows per second."""
-        if tier not in self._known:
-            self._known[tier] = self.exact.seconds_read(tier) / self.exact.period_s, float(tier.rate)
-        return self._known[tier]
+    def _rounded(self, exact: int | Fraction) -> float:
+        return exact.numerator / (exact.denominator * self.exact.period_s)
 
 
 def _sizes(tier: Tier) -> tuple[int, int]:

@@ -100,7 +100,7 @@ def _affordable(network: Network, bound: Bound, gap: Number) -> Network:
         )
         for node, (incoming, reduced) in enumerate(zip(network.arcs, bound.reduced, strict=True))
     )
-    return Network(required=network.required, arcs=arcs)
+    return Network(required=network.required, arcs=arcs, is_part=True)
 
 
 def _children(network: Network) -> tuple[Network, ...]:
@@ -117,4 +117,7 @@ def _children(network: Network) -> tuple[Network, ...]:
         return ()
     required = tuple(is_required or other == node for other, is_required in enumerate(network.required))
     arcs = tuple(tuple(arc for arc in incoming if arc[0] != node) for incoming in network.arcs)
-    return Network(required=required, arcs=network.arcs), Network(required=network.required, arcs=arcs)
+    return (
+        Network(required=required, arcs=network.arcs, is_part=True),
+        Network(required=network.required, arcs=arcs, is_part=True),
+    )

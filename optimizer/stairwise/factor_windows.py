@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
-from itertools import combinations
 from math import gcd, isqrt, lcm
 
 from stairwise.window import FixedWindow
@@ -117,8 +116,13 @@ def without_factors(windows: Iterable[FixedWindow], *, overlapping: bool) -> Gra
 @lru_cache(maxsize=4)
 def _coverage(declared: tuple[FixedWindow, ...], *, overlapping: bool) -> Graph:
     """The same graph, worked out once for the planner without factor windows and the one with them."""
-    covers = is_covered if overlapping else is_partitioned
-    arcs = ((finer, coarser) for finer, coarser in combinations(declared, 2) if covers(coarser, finer))
+    arcs = (
+        (finer, coarser)
+        for place, finer in enumerate(declared, 1)
+        if overlapping or finer.is_tumbling
+        for coarser in declared[place:]
+        if coarser.slide % finer.slide == 0 and is_covered(coarser, finer)
+    )
     return Graph(declared, (), (*((None, window) for window in declared), *arcs))
 
 

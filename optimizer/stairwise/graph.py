@@ -7,10 +7,13 @@ only for composite tiers, and calendars only with calendars.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 from math import gcd
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from stairwise.aggregate import Sharing
@@ -46,20 +49,27 @@ def build(tiers: Iterable[Tier], semantics: Sharing, prices: Prices) -> Graph:
     return assemble(ordered, hows, prices)
 
 
-def assemble(ordered: tuple[Tier, ...], hows: dict[tuple[int, int], How], prices: Prices) -> Graph:
-    """The graph over tiers in order with these arcs, and one from the raw rows to each tier."""
-    arcs: list[list[tuple[int, Number]]] = [[], *([(0, prices.price(tier, None, How.RAW))] for tier in ordered)]
-    for (parent, child), how in hows.items():
-        arcs[child].append((parent, prices.price(ordered[child - 1], ordered[parent - 1], how)))
+def assemble(
+    ordered: tuple[Tier, ...], hows: dict[tuple[int, int], How], prices: Prices, *, keeps_helpers: bool = False
+) -> Graph:
+    """The graph over tiers in order with these arcs, and one from the raw rows to each tier.
+
+    Args:
+        ordered: The tiers, see ``in_order``.
+        hows: How a node can be computed from another, by (parent, child).
+        prices: What that costs.
+        keeps_helpers: Whether every tier is required, whoever wants it.
+    """
+    pairs = [(0, child, How.RAW) for child in range(1, len(ordered) + 1)]
+    pairs += ((parent, child, how) for (parent, child), how in hows.items())
+    arcs: list[list[tuple[int, Number]]] = [[] for _ in range(len(ordered) + 1)]
+    for (parent, child, _), cost in zip(pairs, prices.prices(ordered, pairs), strict=True):
+        arcs[child].append((parent, cost))
     network = Network(
-        required=(True, *(tier.kind is Kind.DECLARED for tier in ordered)),
-        arcs=tuple(tuple(sorted(incoming, key=_by_cost)) for incoming in arcs),
+        required=(True, *(keeps_helpers or tier.kind is Kind.DECLARED for tier in ordered)),
+        arcs=tuple(tuple(sorted(incoming, key=itemgetter(1, 0))) for incoming in arcs),
     )
     return Graph(ordered, network, hows)
-
-
-def _by_cost(arc: tuple[int, Number]) -> tuple[Number, int]:
-    return arc[1], arc[0]
 
 
 def in_order(tiers: Iterable[Tier]) -> tuple[Tier, ...]:
@@ -67,11 +77,12 @@ def in_order(tiers: Iterable[Tier]) -> tuple[Tier, ...]:
     return tuple(sorted(tiers, key=_order))
 
 
-def _order(tier: Tier) -> tuple[float, Fraction, float, bool, int, tuple[ResidueClass, ...], str]:
-    """Rates first as floats, which nearly always differ already and compare ten times faster."""
-    length = float(1 / tier.rate if tier.range_s is None else tier.range_s)
-    kind = _KINDS[tier.kind]
-    return -float(tier.rate), -tier.rate, length, not tier.keeps_values, kind, tier.needs.classes, tier.name
+def _order(tier: Tier) -> tuple[float, int | Fraction, float, bool, int, tuple[ResidueClass, ...], str]:
+    """Steps first as floats, which nearly always differ already and compare ten times faster."""
+    step = tier.slide_s or 1 / tier.rate
+    about = float(step)
+    length = about if tier.range_s is None else float(tier.range_s)
+    return about, step, length, not tier.keeps_values, _KINDS[tier.kind], tier.needs.classes, tier.name
 
 
 def coarsest_class(tier: Tier) -> ResidueClass:
@@ -106,19 +117,19 @@ def _plain_arcs(ordered: tuple[Tier, ...], parents: Iterable[int]) -> Iterator[t
     by_modulus: dict[int, list[int]] = {}
     for index, (modulus, _) in enumerate(classes):
         by_modulus.setdefault(modulus, []).append(index)
+    largest = max(by_modulus)
     for parent in parents:
         if len(ordered[parent].provides.classes) != 1:
             continue
         modulus, residue = ordered[parent].provides.classes[0]
-        for multiple in _multiples(modulus, by_modulus):
+        for multiple in _multiples(modulus, by_modulus, largest):
             for child in by_modulus[multiple]:
                 if child > parent and (classes[child][1] - residue) % modulus == 0:
                     yield parent + 1, child + 1
 
 
-def _multiples(modulus: int, known: dict[int, list[int]]) -> Iterable[int]:
+def _multiples(modulus: int, known: Collection[int], largest: int) -> Iterable[int]:
     """The known multiples of a number: by walking them, or by trying all numbers, whichever is shorter."""
-    largest = max(known)
     if largest // modulus < len(known):
         return [multiple for multiple in range(modulus, largest + 1, modulus) if multiple in known]
     return [number for number in known if number % modulus == 0]
@@ -147,32 +158,38 @@ def _special_arcs(ordered: tuple[Tier, ...], semantics: Sharing) -> Iterator[tup
 
 
 def _composite_arcs(ordered: tuple[Tier, ...], candidates: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """Readers of those parents whose edges are several classes, by bit sets over all the classes that occur.
+    """Readers of those parents whose edges are several classes, by counting which of their classes a parent holds.
 
     A reader each of whose classes lies within one of the parent's: the same as ``<=`` for edges written canonically,
     but for classes that only several others hold together, and those arcs are not needed for a good plan.
     """
-    parents = [index for index in candidates if len(ordered[index].provides.classes) > 1]
-    universe = {
-        one: 1 << bit for bit, one in enumerate(sorted({one for tier in ordered for one in tier.needs.classes}))
-    }
-    wanted = [sum(universe[one] for one in tier.needs.classes) for tier in ordered]
-    held = {
-        one: _held_by(one, universe) for one in {one for index in parents for one in ordered[index].provides.classes}
-    }
-    for parent in parents:
-        offered = 0
-        for one in ordered[parent].provides.classes:
-            offered |= held[one]
-        missing = ~offered
-        for child in range(parent + 1, len(ordered)):
-            if not wanted[child] & missing and not ordered[child].strays:
-                yield parent + 1, child + 1
+    wanting: dict[ResidueClass, list[int]] = {}
+    for index, tier in enumerate(ordered):
+        for one in () if tier.strays else tier.needs.classes:
+            wanting.setdefault(one, []).append(index)
+    by_modulus: dict[int, list[ResidueClass]] = {}
+    for one in wanting:
+        by_modulus.setdefault(one[0], []).append(one)
+    held: dict[ResidueClass, list[ResidueClass]] = {}
+    for parent in candidates:
+        classes = ordered[parent].provides.classes
+        if len(classes) > 1:
+            for one in classes:
+                if one not in held:
+                    held[one] = _held_by(one, by_modulus)
+            within = {other for one in classes for other in held[one]}
+            count = Counter(chain.from_iterable(wanting[other] for other in within))
+            for child, classes_held in count.items():
+                if child > parent and classes_held == len(ordered[child].needs.classes):
+                    yield parent + 1, child + 1
 
 
-def _held_by(place: ResidueClass, universe: dict[ResidueClass, int]) -> int:
-    """The classes of the universe that lie within one class."""
+def _held_by(place: ResidueClass, by_modulus: dict[int, list[ResidueClass]]) -> list[ResidueClass]:
+    """The known classes that lie within one class."""
     modulus, residue = place
-    return sum(
-        bit for (other, start), bit in universe.items() if other % modulus == 0 and (start - residue) % modulus == 0
-    )
+    return [
+        one
+        for multiple in _multiples(modulus, by_modulus, max(by_modulus))
+        for one in by_modulus[multiple]
+        if (one[1] - residue) % modulus == 0
+    ]

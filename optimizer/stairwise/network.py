@@ -11,8 +11,8 @@ compared, so integers and fractions stay exact.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import InitVar, dataclass, field
 from fractions import Fraction
 from math import inf
 
@@ -36,15 +36,18 @@ class Network:
     required: tuple[bool, ...]
     arcs: tuple[tuple[Arc, ...], ...]
     readers: tuple[tuple[tuple[int, int], ...], ...] = field(init=False, repr=False, compare=False)
+    is_part: InitVar[bool] = False
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, is_part: bool) -> None:
+        """Refuse what is no problem, but for a part of one that was checked already: some of its arcs."""
         if len(self.required) != len(self.arcs):
             raise PlanError(f"network: {len(self.required)} nodes but {len(self.arcs)} lists of arcs.")
         if not self.required or not self.required[0] or self.arcs[0]:
             raise PlanError("network: node 0 must be the root: required and without a parent.")
         readers: list[list[tuple[int, int]]] = [[] for _ in self.required]
         for node, incoming in enumerate(self.arcs):
-            _check_arcs(node, incoming)
+            if not is_part:
+                _check_arcs(node, incoming)
             for place, (parent, _) in enumerate(incoming):
                 readers[parent].append((node, place))
         object.__setattr__(self, "readers", tuple(map(tuple, readers)))
@@ -87,8 +90,10 @@ class Solution:
 def essential(network: Network) -> Network:
     """Returns the network without the arcs that no cheapest plan needs.
 
-    Required nodes are always there, so a node never reads a dearer parent than the cheapest of these. The arcs from the
-    root stay.
+    Required nodes are always there, so a node never reads a dearer parent than the cheapest of these. An optional node
+    saves each of its readers at most the difference to that; if all of them together save no more than it costs itself,
+    nobody need read it. (Where less than two thirds of them would go, all stay: local search finds ways through
+    them.) The arcs from the root stay.
 
     >>> network = Network(
     ...     required=(True, True, False, True),
@@ -97,11 +102,37 @@ def essential(network: Network) -> Network:
     >>> essential(network).arcs[3]
     ((1, 2), (0, 10))
     """
-    arcs: list[tuple[Arc, ...]] = []
-    for incoming in network.arcs:
-        length = next((place for place, (parent, _) in enumerate(incoming, 1) if network.required[parent]), 0)
-        arcs.append(incoming[:length] + tuple(arc for arc in incoming[length:] if arc[0] == 0))
-    return Network(required=network.required, arcs=tuple(arcs))
+    required = network.required
+    cheap = tuple(_up_to_required(incoming, required) for incoming in network.arcs)
+    may_pay = _may_pay(cheap, required)
+    if 3 * (sum(may_pay) - sum(required)) >= len(required) - sum(required):
+        return Network(required=required, arcs=cheap, is_part=True)
+    arcs = (
+        tuple(arc for arc in incoming if arc[0] == 0 or (may_pay[node] and may_pay[arc[0]]))
+        for node, incoming in enumerate(cheap)
+    )
+    return Network(required=required, arcs=tuple(arcs), is_part=True)
+
+
+def _up_to_required(incoming: tuple[Arc, ...], required: Sequence[bool]) -> tuple[Arc, ...]:
+    """The arcs up to the first from a required node, and the one from the root."""
+    length = next((place for place, (parent, _) in enumerate(incoming, 1) if required[parent]), 0)
+    return incoming[:length] + tuple(arc for arc in incoming[length:] if arc[0] == 0)
+
+
+def _may_pay(arcs: Sequence[tuple[Arc, ...]], required: Sequence[bool]) -> list[bool]:
+    """Per node, whether it is required, or its readers may save more by it than it costs; readers come first."""
+    saved: list[Number] = [0] * len(arcs)
+    may_pay = list(required)
+    for node in range(len(arcs) - 1, 0, -1):
+        incoming = arcs[node]
+        may_pay[node] = required[node] or saved[node] > incoming[0][1]
+        if may_pay[node]:
+            surely = next(cost for parent, cost in incoming if required[parent])
+            for parent, cost in incoming:
+                if not required[parent]:
+                    saved[parent] += surely - cost
+    return may_pay
 
 
 def solve_open(network: Network, opened: Iterable[int]) -> Solution:

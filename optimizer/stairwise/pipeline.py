@@ -95,7 +95,7 @@ def _why(found: Found, node: int) -> str:
     tier = found.graph.tiers[node - 1]
     if tier.kind is Kind.DECLARED:
         return "You asked for it."
-    readers = sum(1 for parent in found.solution.parents if parent == node)
+    readers = found.solution.parents.count(node)
     if not readers:
         return "No tier reads it."
     who = "1 tier reads" if readers == 1 else f"{readers} tiers read"

@@ -19,7 +19,7 @@ from stairwise.edges import EdgeSet
 from stairwise.errors import PlanError
 from stairwise.exact import branch_and_bound
 from stairwise.graph import Graph, assemble, build, in_order, legal_arcs
-from stairwise.network import Network, Solution, essential, runner_up, solve_open
+from stairwise.network import Solution, essential, runner_up, solve_open
 from stairwise.options import TiersAllowed
 from stairwise.relaxation import least_with_anything, least_with_slices
 from stairwise.search import improve, search
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from stairwise.cost import CostModel
-    from stairwise.network import Number
+    from stairwise.network import Network, Number
 
 
 ROUNDS = 2  # refinements of a plan, at most
@@ -117,12 +117,12 @@ def as_in_paper(problem: Problem, *, has_factors: bool) -> Found:
         for parent, child in paper.arcs
         if parent is not None
     }
-    for parent, child, how in legal_arcs(ordered, problem.sharing):
-        if how is not How.EQUAL_RANGE and not isinstance(ordered[child - 1].window, FixedWindow):
-            hows[parent, child] = how
-    graph = assemble(ordered, hows, problem.model)
-    everything = Network(required=(True,) * (len(ordered) + 1), arcs=graph.network.arcs)
-    return Found(graph=graph, solution=solve_open(everything, ()))
+    if len(windows) < len(problem.declared):
+        for parent, child, how in legal_arcs(ordered, problem.sharing):
+            if how is not How.EQUAL_RANGE and not isinstance(ordered[child - 1].window, FixedWindow):
+                hows[parent, child] = how
+    graph = assemble(ordered, hows, problem.model, keeps_helpers=True)
+    return Found(graph=graph, solution=solve_open(graph.network, ()))
 
 
 def best(problem: Problem, allowed: TiersAllowed, paper: Found) -> Found:
@@ -174,11 +174,14 @@ def _solved(problem: Problem, graph: Graph, start: Iterable[int], *, is_whole: b
 
 
 def _without_idle_helpers(network: Network, solution: Solution) -> Solution:
-    """The same plan without helpers that cost exactly what they save."""
+    """The same plan without helpers that cost exactly what they save.
+
+    Readers come first: where one of them goes, what it read may have become idle, but no other helper has.
+    """
     for node in reversed(solution.nodes):
-        if not network.required[node] and not net_saving(network, solution, node) > 0:
-            rest = solve_open(network, [other for other in solution.nodes if other != node])
-            return _without_idle_helpers(network, rest)
+        is_helper = solution.parents[node] is not None and not network.required[node]
+        if is_helper and not net_saving(network, solution, node) > 0:
+            solution = solve_open(network, [other for other in solution.nodes if other != node])
     return solution
 
 

@@ -15,7 +15,7 @@ least of this over all choices of the finest window is a bound, and so is what n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
@@ -150,19 +150,29 @@ def _ideal_parent(tier: Tier, sharing: Sharing, needs: Sequence[EdgeSet], moduli
         return composite(tier.needs, keeps_values=True)
     if tier.provides != tier.needs:
         return composite(tier.needs)
-    added = _added_about(tier.needs, needs, moduli)
-    least = min((extra for extra in added if extra > 0), default=0.0) * (1 + 1e-9)
-    unions = [tier.needs | other for extra, other in zip(added, needs, strict=True) if 0 < extra <= least]
+    added = [one for one in _added_about(tier.needs, needs, moduli) if one[0] > 0]
+    least = min((extra for extra, _ in added), default=0.0) * (1 + 1e-9)
+    unions = [tier.needs | other for extra, other in added if extra <= least]
     return composite(min(unions, key=lambda edges: edges.rate(), default=tier.needs))
 
 
-def _added_about(edges: EdgeSet, needs: Sequence[EdgeSet], moduli: Sequence[int]) -> list[float]:
-    """Edges per second that each of the others adds, to a float's precision; fast, for every pair is asked for."""
-    if moduli:
-        modulus, _ = next(iter(edges.classes))
-        return [(1 - gcd(modulus, other) / modulus) / other for other in moduli]
-    own = edges.rate()
-    return [float(union_rate(edges, other) - own) for other in needs]
+def _added_about(edges: EdgeSet, needs: Sequence[EdgeSet], moduli: Sequence[int]) -> Iterator[tuple[float, EdgeSet]]:
+    """Edges per second that others add, to a float's precision; of plain ones, only those that may add least.
+
+    Of plain edges a union adds none, or half of the other's at least: the coarsest first, few need to be looked at.
+    """
+    if not moduli:
+        own = edges.rate()
+        yield from ((float(union_rate(edges, other) - own), other) for other in needs)
+        return
+    modulus, _ = edges.classes[0]
+    least = inf
+    for other, needed in zip(reversed(moduli), reversed(needs), strict=True):
+        if 0.5 / other > least * (1 + 1e-9):
+            break
+        added = (1 - gcd(modulus, other) / modulus) / other
+        yield added, needed
+        least = min(least, added or inf)
 
 
 def _multiples_only(needs: Sequence[EdgeSet]) -> list[int]:

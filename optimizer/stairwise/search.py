@@ -37,8 +37,8 @@ def search(network: Network, starts: Iterable[Iterable[int]] = ()) -> Solution:
     >>> search(network)
     Solution(parents=(None, 0, 1, 1), cost=14)
     """
-    everything = range(1, len(network.required))
-    opened = {tuple(sorted(set(start))) for start in ((), everything, *starts)}
+    optional = _optional(network)
+    opened = {tuple(sorted(set(start).intersection(optional))) for start in ((), optional, *starts)}
     most = _MOST_ARCS // max(1, sum(map(len, network.arcs)))
     followed = sorted(opened, key=lambda start: (solve_open(network, start).cost, start))[: max(1, most)]
     return min((improve(network, start) for start in followed), key=_rank)
@@ -57,6 +57,11 @@ def improve(network: Network, start: Iterable[int] = ()) -> Solution:
     return min(solve_open(network, draft.opened()), solve_open(network, start), key=_rank)
 
 
+def _optional(network: Network) -> list[int]:
+    """The nodes to decide on: those that are not required and could be read."""
+    return [node for node, readers in enumerate(network.readers) if readers and not network.required[node]]
+
+
 def _rank(solution: Solution) -> tuple[Number, tuple[int, ...]]:
     return solution.cost, solution.nodes
 
@@ -69,7 +74,7 @@ class _Draft:
 
     def __init__(self, network: Network, opened: Iterable[int]) -> None:
         self.required = network.required
-        self.optional = [node for node, is_required in enumerate(network.required) if not is_required]
+        self.optional = _optional(network)
         self.readers = network.readers
         self.parents = [[parent for parent, _ in incoming] for incoming in network.arcs]
         self.costs: list[list[Number]] = [[cost for _, cost in incoming] for incoming in network.arcs]

@@ -123,7 +123,7 @@ class Tier:
     range_s: int | None = None
     slide_s: int | None = None
     keeps_values: bool = False
-    rate: Fraction = field(init=False)
+    rate: Fraction = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         """Work out the rate once; the search asks for it often."""

@@ -6,7 +6,9 @@ import io
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -356,7 +358,7 @@ BOTH = "or --windows, not both. Hint: leave one out, and quote a list of windows
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["run", "trips.yaml"], "there is no command 'run'. Hint: so far there is one: stairwise plan."),
+        (["verify", "trips.yaml"], "there is no command 'verify'. Hint: so far there are backfill, plan, run."),
         (["trips.yaml"], "there is no command 'trips.yaml'. Hint: try stairwise plan trips.yaml."),
         (["--windows", "5m"], "there is no command before '--windows'. Hint: write stairwise plan first."),
         (["--windows=5m"], "there is no command before '--windows=5m'. Hint: write stairwise plan first."),
@@ -529,3 +531,46 @@ def test_no_file_is_overwritten_by_mistake(
     assert refused(capsys, "plan", str(declaration), "--out", "trips.yaml") == text
     assert refused(capsys, "plan", "--windows", "5m", "--out", "trips.yaml", "--svg", str(declaration)) == text
     assert declaration.read_text(encoding="utf-8") == DECLARATION
+
+
+def entries(command: Callable[[], object] | None) -> Callable[..., tuple[SimpleNamespace, ...]]:
+    found = () if command is None else (SimpleNamespace(load=command),)
+
+    def entry_points(group: str, name: str) -> tuple[SimpleNamespace, ...]:
+        return found if (group, name) == ("stairwise.commands", "run") else ()
+
+    return entry_points
+
+
+def missing() -> object:
+    raise ModuleNotFoundError("No module named 'pyspark'", name="pyspark")
+
+
+def test_a_command_of_the_engine_gets_the_rest_of_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines: list[list[str]] = []
+
+    def command(rest: list[str]) -> int:
+        lines.append(rest)
+        return 4
+
+    monkeypatch.setattr("importlib.metadata.entry_points", entries(lambda: command))
+    assert main(["run", "trips.yaml", "--restate"]) == 4
+    assert lines == [["trips.yaml", "--restate"]]
+
+
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [
+        (missing, "'run' runs on Spark, and Python has no module pyspark. Hint: pip install 'stairwise[spark]'."),
+        (None, "'run' is not installed. Hint: install Stairwise as a package, with pip."),
+    ],
+)
+def test_a_command_of_the_engine_that_is_not_there(
+    command: Callable[[], object] | None,
+    text: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("importlib.metadata.entry_points", entries(command))
+    assert main(["run", "trips.yaml"]) == 2
+    assert capsys.readouterr().err == f"stairwise: {text}\n"

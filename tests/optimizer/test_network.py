@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stairwise.errors import PlanError
-from stairwise.network import Arc, Network, Solution, runner_up, solve_open
-from tests.optimizer.networks import FLOATS, FORK, FRACTIONS, INTEGERS, networks
+from stairwise.network import Arc, Network, Solution, essential, runner_up, solve_open
+from tests.optimizer.networks import FLOATS, FORK, FRACTIONS, INTEGERS, cheapest, networks
 
 
 @pytest.mark.parametrize(
@@ -100,3 +100,33 @@ def test_a_solution_is_a_tree_of_cheapest_parents(network: Network, data: st.Dat
     )
     assert solution.cost == sum(costs)
     assert solve_open(network, solution.nodes) == solution
+
+
+@pytest.mark.parametrize(
+    ("own", "arcs"),
+    [
+        (15, FORK.arcs[1:]),
+        (16, (((0, 16),), ((0, 10),), ((0, 10),))),
+        (17, (((0, 17),), ((0, 10),), ((0, 10),))),
+    ],
+)
+def test_nobody_need_read_what_costs_as_much_as_it_saves_all_its_readers(
+    own: int, arcs: tuple[tuple[Arc, ...], ...]
+) -> None:
+    fork = Network(required=FORK.required, arcs=((), ((0, own),), *FORK.arcs[2:]))
+    assert essential(fork).arcs[2:] == arcs[1:]
+
+
+def test_where_few_optional_nodes_are_idle_all_stay() -> None:
+    helpers: tuple[tuple[Arc, ...], ...] = (((0, 1),), ((0, 99),))
+    readers: tuple[tuple[Arc, ...], ...] = (((1, 1), (2, 1), (0, 10)),) * 2
+    network = Network(required=(True, False, False, True, True), arcs=((), *helpers, *readers))
+    assert essential(network) == network
+
+
+@given(st.one_of(networks(INTEGERS), networks(FRACTIONS)))
+def test_what_is_essential_holds_a_cheapest_plan(network: Network) -> None:
+    part = essential(network)
+    assert cheapest(part).cost == cheapest(network).cost
+    assert part == Network(required=part.required, arcs=part.arcs)
+    assert all(set(some) <= set(every) for some, every in zip(part.arcs, network.arcs, strict=True))
