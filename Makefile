@@ -21,6 +21,7 @@ setup: .venv/complete ## make .venv as requirements.lock pins it (minutes the fi
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements.lock
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m stairwise_spark.jars
 	@touch $@
 
 test: java setup ## pass every test, the fast ones first

@@ -10,16 +10,22 @@ import pkgutil
 import re
 import shlex
 from collections.abc import Iterator
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from stairwise.arguments import ENGINE_COMMANDS
 from stairwise.cli import main
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(page.relative_to(ROOT).as_posix() for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")))
 ARCHITECTURE = "docs/architecture.md"
+PACKAGES = {
+    "The rooms of the optimizer": ROOT / "optimizer" / "stairwise",
+    "The rooms of the Spark side": ROOT / "spark_jobs" / "stairwise_spark",
+}
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"")
 NO_TIME = '"seconds": 0.0'
@@ -73,7 +79,7 @@ def test_python_does_what_the_page_shows(page: str) -> None:
     assert not result.failed, report.getvalue()
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if "$ stairwise " in text_of(page)])
+@pytest.mark.parametrize("page", [page for page in PAGES if "$ stairwise plan " in text_of(page)])
 def test_command_lines_print_what_the_page_shows(page: str, workplace: Path, *, write_goldens: bool) -> None:
     shown = text_of(page)
     put_files(shown, workplace)
@@ -111,7 +117,8 @@ def rerun(language: str, shown: str) -> str:
 
 
 def is_ours(command: str) -> bool:
-    return command.startswith("$ stairwise ")
+    """Whether it is a command of ours that needs no engine."""
+    return command.startswith("$ stairwise plan ")
 
 
 def answer(command: str, shown: str) -> str:
@@ -125,6 +132,17 @@ def answer(command: str, shown: str) -> str:
     elif not kept and "--svg" in command:
         lines = []  # the picture is what matters
     return "".join(f"{line}\n" for line in lines)
+
+
+@pytest.mark.parametrize("command", sorted(ENGINE_COMMANDS))
+def test_commands_of_the_engine_have_the_options_that_pages_show(command: str) -> None:
+    told = io.StringIO()
+    with contextlib.redirect_stdout(told), contextlib.suppress(SystemExit):
+        main([command, "--help"])
+    calls = [line for page in PAGES for line in re.findall(rf"\bstairwise {command} ([^`\n]*)", text_of(page))]
+    shown = {option for call in calls for option in re.findall(r"(?<!\S)--[a-z-]+", call)}
+    assert shown
+    assert shown <= set(re.findall(r"--[a-z-]+", told.getvalue()))
 
 
 def links(page: str) -> list[str]:
@@ -168,20 +186,24 @@ def test_pages_speak_of_what_is_there(page: str) -> None:
     for span in spans(page):
         if span.partition("/")[0] in folders and re.fullmatch(r"[\w./-]+", span):
             assert (ROOT / span).exists(), span
-        if name := re.fullmatch(r"stairwise(\.\w+)+", span):
+        if (name := re.fullmatch(r"stairwise(\.\w+)+", span)) and span not in entry_points().groups:
             assert pkgutil.resolve_name(name[0]), span
+        if name := re.fullmatch(r"stairwise_spark\.(\w+)(?:\.\w+)*", span):  # without importing an engine
+            assert (ROOT / "spark_jobs" / "stairwise_spark" / f"{name[1]}.py").exists(), span
         if name := re.fullmatch(r"make (\w+)", span):
             assert name[1] in targets, span
 
 
-def modules_in_order() -> list[str]:
-    """The modules of the optimizer in the order of the rows of the page's tables."""
-    return re.findall(r"^\| `(\w+)` \|", prose(ARCHITECTURE), re.MULTILINE)
+def modules_in_order(title: str) -> list[str]:
+    """The modules in the order of the rows of the tables below a title."""
+    _, found, rest = prose(ARCHITECTURE).partition(f"\n## {title}\n")
+    assert found, title
+    return re.findall(r"^\| `(\w+)` \|", rest.partition("\n## ")[0], re.MULTILINE)
 
 
-def test_the_map_names_every_module_once() -> None:
-    package = ROOT / "optimizer" / "stairwise"
-    assert sorted(modules_in_order()) == sorted(file.stem for file in package.glob("*.py"))
+@pytest.mark.parametrize(("title", "package"), PACKAGES.items(), ids=["optimizer", "spark_jobs"])
+def test_the_map_names_every_module_once(title: str, package: Path) -> None:
+    assert sorted(modules_in_order(title)) == sorted(file.stem for file in package.glob("*.py"))
 
 
 def test_the_map_names_every_test_of_the_repository() -> None:
@@ -190,21 +212,23 @@ def test_the_map_names_every_test_of_the_repository() -> None:
     assert folders | files <= set(spans(ARCHITECTURE))
 
 
-def test_the_map_can_be_read_from_top_to_bottom() -> None:
+@pytest.mark.parametrize(("title", "package"), PACKAGES.items(), ids=["optimizer", "spark_jobs"])
+def test_the_map_can_be_read_from_top_to_bottom(title: str, package: Path) -> None:
     read: set[str] = set()
-    for module in modules_in_order():
-        needed = set(imported(ROOT / "optimizer" / "stairwise" / f"{module}.py"))
+    for module in modules_in_order(title):
+        needed = set(imported(package / f"{module}.py"))
         assert needed <= read, f"{module} needs {sorted(needed - read)}, which stand below it"
         read.add(module)
 
 
 def imported(file: Path) -> Iterator[str]:
     """The modules of its own package that a module imports, wherever in it."""
+    package = file.parent.name
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module == "stairwise":
+        if isinstance(node, ast.ImportFrom) and node.module == package:
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("stairwise."):
-            yield node.module.removeprefix("stairwise.")
+        elif isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(f"{package}."):
+            yield node.module.removeprefix(f"{package}.")
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.startswith("docs/adr/")])

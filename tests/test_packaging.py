@@ -17,6 +17,7 @@ import pytest
 
 import stairwise
 from stairwise import errors
+from stairwise.arguments import ENGINE_COMMANDS
 
 ENGINES = ("airflow", "delta", "numpy", "pandas", "pyspark")
 SOURCE_ROOTS = ("optimizer", "plugins", "spark_jobs")
@@ -91,6 +92,7 @@ def test_the_wheel_announces_the_command_the_plugin_and_the_provider(wheel: Path
     entry_points.read_string(described(wheel, "entry_points.txt"))
     assert {name: dict(entry_points[name]) for name in entry_points.sections()} == {
         "console_scripts": {"stairwise": "stairwise.cli:main"},
+        "stairwise.commands": {name: f"stairwise_spark.commands:{name}" for name in ENGINE_COMMANDS},
         "airflow.plugins": {"stairwise": "stairwise_airflow.plugin:StairwisePlugin"},
         "apache_airflow_provider": {"provider_info": "stairwise_airflow.provider:get_provider_info"},
     }
@@ -119,6 +121,7 @@ def test_the_wheel_works_as_a_zip_on_the_path(wheel: Path, tmp_path: Path) -> No
         ("stairwise_airflow", ENGINES),
         ("stairwise_airflow.provider", ENGINES),
         ("stairwise_spark", ENGINES),
+        ("stairwise_spark.commands", ENGINES),
     ],
 )
 def test_importing_pulls_in_no_engine(module: str, absent: tuple[str, ...]) -> None:

@@ -18,6 +18,11 @@ def test_the_coordinate_is_written_out_in_its_documentation() -> None:
     assert versions.DELTA_COORDINATE == "io.delta:delta-spark_4.2_2.13:4.4.0"
 
 
+def test_the_jars_are_of_that_version_and_pinned_by_their_content() -> None:
+    assert list(versions.DELTA_JARS) == [versions.DELTA_COORDINATE, "io.delta:delta-storage:4.4.0"]
+    assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in versions.DELTA_JARS.values())
+
+
 def test_the_installed_packages_are_the_verified_ones() -> None:
     assert (version("pyspark"), version("delta-spark")) == (versions.SPARK, versions.DELTA)
 

@@ -1,0 +1,144 @@
+"""How a tier comes of its parent: functions of a step and a frame, which read nothing, write nothing and run nothing.
+
+A TIER frame has the keys, `_begin` and `_end` in microseconds, and the states of all aggregates that merge. Those that
+do not merge are results under their own names, or states too in a tier that keeps values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import assert_never
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from stairwise.aggregate import ROWS, Aggregate, Partial, Sharing, partial_columns
+from stairwise.plan import Step
+from stairwise.tiers import How, Kind, Tier
+from stairwise.window import FixedWindow
+from stairwise.windowing import Interval
+from stairwise_spark.expressions import combined, direct, lifted, lowered
+from stairwise_spark.grid import covered, in_slices, in_windows, micros, picked, reach
+from stairwise_spark.inputs import Types
+from stairwise_spark.names import column
+from stairwise_spark.sliding import slid
+
+_BOUNDS = ("_begin", "_end")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """What the rows of all tiers of a rollup hold.
+
+    Attributes:
+        keys: The columns by which events are grouped.
+        aggregates: What is computed of each group, by name.
+        types: The types of what the aggregates take.
+    """
+
+    keys: tuple[str, ...]
+    aggregates: tuple[tuple[str, Aggregate], ...]
+    types: Types
+
+    @property
+    def results(self) -> tuple[tuple[str, Aggregate], ...]:
+        """The aggregates that do not merge."""
+        return tuple((name, each) for name, each in self.aggregates if each.sharing is Sharing.HOLISTIC)
+
+    def partials(self, *, keeps_values: bool) -> tuple[Partial, ...]:
+        """The states of a row, with or without those that hold the values themselves."""
+        kept = [each for _, each in self.aggregates if keeps_values or each.sharing is not Sharing.HOLISTIC]
+        return tuple(dict.fromkeys((*partial_columns(kept), ROWS)))
+
+
+def held(tier: Tier, span: Interval) -> Interval:
+    """From the begin of the first window that ends in the span to the end of the last; empty if none does."""
+    if tier.window is not None:
+        return reach(tier.window, span)
+    first, last = (
+        max(second - (second - residue) % modulus for modulus, residue in tier.needs.classes) for second in span
+    )
+    return Interval(first, max(first, last))
+
+
+def computed(step: Step, parent: DataFrame, content: Content, span: Interval) -> DataFrame:
+    """The step's tier, its windows that end in the span.
+
+    Args:
+        step: What is computed, and how.
+        parent: The RAW frame, or the TIER frame of what the step reads.
+        content: What the rows hold.
+        span: Seconds, of which the start is excluded and the end included.
+    """
+    tier, states = step.tier, content.partials(keeps_values=step.tier.keeps_values)
+    match step.how:
+        case How.RAW:
+            return _grouped(_placed(parent, tier, column("_time"), span), content, _from_rows(tier, content))
+        case How.EQUAL_RANGE if tier.window is not None:
+            return picked(parent, tier.window, span)
+        case How.OVERLAPPING if isinstance(tier.window, FixedWindow):
+            return _grouped(covered(parent, tier.window, span), content, _merged(states))
+        case How.DISJOINT if step.final is not None and tier.window is not None:
+            return slid(parent, tier.window, content.keys, states, step.final, span)
+        case How.DISJOINT:
+            return _grouped(_placed(parent, tier, column("_begin"), span), content, _merged(states))
+        case How.VALUES:
+            return _of_values(_placed(parent, tier, column("_begin"), span), tier, content)
+        case How.EQUAL_RANGE | How.OVERLAPPING:
+            raise AssertionError(f"{tier.name}: slices are no windows of one range")
+        case _:
+            assert_never(step.how)
+
+
+def stored(tier: Tier, frame: DataFrame, content: Content) -> DataFrame:
+    """The tier's rows as readers find them: bounds as timestamps, results under their names, then the states."""
+    results = {name for name, _ in content.results}
+    lowest = [
+        column(name) if name in results else lowered(aggregate, content.types).alias(name)
+        for name, aggregate in content.aggregates
+    ]
+    states = [name for each in content.partials(keeps_values=tier.keeps_values) for name in each.columns]
+    return frame.select(
+        *map(column, content.keys),
+        F.timestamp_micros(column("_begin")).alias("window_start"),
+        F.timestamp_micros(column("_end")).alias("window_end"),
+        *(lowest if tier.kind is Kind.DECLARED else ()),
+        *map(column, states),
+    )
+
+
+def _placed(frame: DataFrame, tier: Tier, begin: Column, span: Interval) -> DataFrame:
+    """Each row once for each window of the tier that it is in."""
+    if tier.window is not None:
+        return in_windows(frame, tier.window, begin, span)
+    within = held(tier, span)
+    rows = frame.where((begin >= micros(within.start)) & (begin < micros(within.end)))
+    return in_slices(rows, tier.needs, begin)
+
+
+def _grouped(frame: DataFrame, content: Content, columns: list[Column]) -> DataFrame:
+    return frame.groupBy(*map(column, (*content.keys, *_BOUNDS))).agg(*columns)
+
+
+def _from_rows(tier: Tier, content: Content) -> list[Column]:
+    partials = content.partials(keeps_values=tier.keeps_values)
+    columns = [each for partial in partials for each in lifted(partial, content.types)]
+    if tier.keeps_values:
+        return columns
+    return columns + [direct(aggregate, content.types).alias(name) for name, aggregate in content.results]
+
+
+def _merged(partials: tuple[Partial, ...]) -> list[Column]:
+    return [each for partial in partials for each in combined(partial)]
+
+
+def _of_values(frame: DataFrame, tier: Tier, content: Content) -> DataFrame:
+    """Merged values; results and the states that merge, unless the tier keeps the values too."""
+    whole = _grouped(frame, content, _merged(content.partials(keeps_values=True)))
+    if tier.keeps_values:
+        return whole
+    return whole.select(
+        *map(column, (*content.keys, *_BOUNDS)),
+        *(column(name) for partial in content.partials(keeps_values=False) for name in partial.columns),
+        *(lowered(aggregate, content.types).alias(name) for name, aggregate in content.results),
+    )

@@ -1,0 +1,290 @@
+"""What a tier reflects: for which ranges, and the source as of which version.
+
+A range claims the windows that **end** in it: [start, end) stands for the windows with start < window end <= end. So
+neighbouring ranges share no window, and a window that began long before its range is claimed with it.
+
+The claim is: the stored rows of these windows equal the rollup of the source at that version, or at a later one.
+Coverage is the fold of a tier's own commits in the order of its log, since a commit carries what it claims; records of
+a ledger, each true of the tier at one of its versions, shorten the fold and claim what needed no commit.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple, TypeGuard
+
+from stairwise.errors import CodecError
+from stairwise.json_fields import Json
+from stairwise.windowing import Interval
+
+SCHEMA = "stairwise.claim/1"
+_FAMILY = "stairwise.claim/"
+# Below the version of any source: the range may hold rows, but they are not to be trusted.
+DOUBTFUL = -1
+
+
+class Stretch(NamedTuple):
+    """The range [start, end) reflects the source at a version, or DOUBTFUL."""
+
+    start: int
+    end: int
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """Disjoint ranges in order, each with its version; neighbours of one version are one range.
+
+    >>> Coverage.over([(0, 60, 3), (60, 90, 3), (40, 50, 7)])
+    Coverage(stretches=((0, 40, 3), (40, 50, 7), (50, 90, 3)))
+
+    Attributes:
+        stretches: The ranges in normal form; :meth:`over` makes it of any.
+    """
+
+    stretches: tuple[Stretch, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse what is not in normal form."""
+        is_apart = all(
+            left.end < right.start or (left.end == right.start and left.version != right.version)
+            for left, right in pairwise(self.stretches)
+        )
+        if not is_apart or any(each.start >= each.end or each.version < DOUBTFUL for each in self.stretches):
+            raise ValueError(f"coverage {list(map(tuple, self.stretches))}: the ranges are empty or not in order.")
+
+    def __repr__(self) -> str:
+        return f"Coverage(stretches={tuple(map(tuple, self.stretches))})"
+
+    @classmethod
+    def of(cls, span: Interval, version: int) -> Coverage:
+        """One range at one version; nothing if the range is empty."""
+        return cls((Stretch(span.start, span.end, version),) if span.start < span.end else ())
+
+    @classmethod
+    def over(cls, ranges: Iterable[tuple[int, int, int]]) -> Coverage:
+        """The coverage after these ranges, one upon the other: where they overlap, the later one holds."""
+        coverage = cls()
+        for start, end, version in ranges:
+            coverage = coverage.overlaid(cls.of(Interval(start, end), version))
+        return coverage
+
+    def overlaid(self, newer: Coverage) -> Coverage:
+        """What holds after a newer commit: its claims where it makes any, even lower ones, else the old ones."""
+        return self._merged(newer, lambda old, new: old if new is None else new)
+
+    def appended(self, newer: Coverage) -> Coverage:
+        """What holds after rows were added without removing any: rows upon rows are to be trusted no more."""
+        return self._merged(newer, lambda old, new: new if old is None else old if new is None else DOUBTFUL)
+
+    def union(self, other: Coverage) -> Coverage:
+        """What holds if both are true: the higher version of the two.
+
+        >>> Coverage.over([(0, 60, 3)]).union(Coverage.over([(30, 90, 2)]))
+        Coverage(stretches=((0, 60, 3), (60, 90, 2)))
+        """
+        return self._merged(
+            other, lambda one, two: max((each for each in (one, two) if each is not None), default=None)
+        )
+
+    def minimum(self, other: Coverage) -> Coverage:
+        """What may be claimed of windows that were made of two tiers: the lower version, and nothing that one lacks.
+
+        >>> Coverage.over([(0, 60, 3)]).minimum(Coverage.over([(30, 90, 2)]))
+        Coverage(stretches=((30, 60, 2),))
+        """
+        return self._merged(other, lambda one, two: None if one is None or two is None else min(one, two))
+
+    def within(self, span: Interval) -> Coverage:
+        """The part in a range."""
+        return Coverage(
+            tuple(
+                Stretch(max(start, span.start), min(end, span.end), version)
+                for start, end, version in self.stretches
+                if max(start, span.start) < min(end, span.end)
+            )
+        )
+
+    def gaps(self, span: Interval, version: int = 0) -> tuple[Interval, ...]:
+        """The parts of a range that do not reflect the source at that version or later; by default, at any.
+
+        >>> Coverage.over([(0, 60, 3), (80, 90, 2)]).gaps(Interval(0, 100))
+        (Interval(start=60, end=80), Interval(start=90, end=100))
+        """
+        at, gaps = span.start, list[Interval]()
+        for stretch in self.within(span).stretches:
+            if stretch.version >= version:
+                gaps.append(Interval(at, stretch.start))
+                at = stretch.end
+        gaps.append(Interval(at, span.end))
+        return tuple(gap for gap in gaps if gap.start < gap.end)
+
+    def is_covered(self, span: Interval, version: int = 0) -> bool:
+        """Whether all of a range reflects the source at that version or later; by default, at any."""
+        return not self.gaps(span, version)
+
+    def is_untouched(self, span: Interval) -> bool:
+        """Whether nothing was ever claimed in a range, so that no row of ours is there; doubtful rows may be some."""
+        return not self.within(span).stretches
+
+    def to_json(self) -> list[Json]:
+        """The ranges as lists of start, end and version."""
+        return [list(each) for each in self.stretches]
+
+    @classmethod
+    def from_json(cls, value: object) -> Coverage:
+        """The coverage that :meth:`to_json` wrote.
+
+        Raises:
+            CodecError: It did not write this.
+        """
+        if not is_list(value):
+            raise _refusal(value, "it is not a list of [start, end, version]")
+        stretches = tuple(map(_stretch, value))
+        try:
+            return cls(stretches)
+        except ValueError as error:
+            raise _refusal(value, "its ranges are empty or not in order") from error
+
+    def _merged(self, other: Coverage, choose: Callable[[int | None, int | None], int | None]) -> Coverage:
+        """Between two neighbouring bounds nothing changes, so one choice there settles the range."""
+        bounds = sorted({bound for each in (*self.stretches, *other.stretches) for bound in each[:2]})
+        merged: list[Stretch] = []
+        for start, end in pairwise(bounds):
+            version = choose(self._at(start), other._at(start))
+            if version is None:
+                continue
+            if merged and merged[-1].end == start and merged[-1].version == version:
+                start = merged.pop().start  # noqa: PLW2901 - the range goes on
+            merged.append(Stretch(start, end, version))
+        return Coverage(tuple(merged))
+
+    def _at(self, instant: int) -> int | None:
+        index = bisect_right(self.stretches, instant, key=lambda each: each.start) - 1
+        return self.stretches[index].version if index >= 0 and instant < self.stretches[index].end else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """What a commit says of itself, as the text of its ``userMetadata``.
+
+    Attributes:
+        run: Who made it.
+        plan: The digest of the plan that it followed.
+        tiers: What each tier in the commit reflects, by name.
+        is_append: Whether rows were only added, because none were there.
+    """
+
+    run: str
+    plan: str
+    tiers: tuple[tuple[str, Coverage], ...]
+    is_append: bool = False
+
+    def encode(self) -> str:
+        """The text; equal claims have equal texts."""
+        document: dict[str, Json] = {
+            "schema": SCHEMA,
+            "run": self.run,
+            "plan": self.plan,
+            "append": self.is_append,
+            "tiers": {name: coverage.to_json() for name, coverage in self.tiers},
+        }
+        return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+
+    @classmethod
+    def decode(cls, text: str | None) -> Claim | None:
+        """The claim that a text holds; None for what others write into their commits, or nothing.
+
+        Raises:
+            CodecError: It is a claim, but of a later version, or not one that :meth:`encode` writes.
+        """
+        try:
+            document: object = json.loads(text or "")
+        except (ValueError, RecursionError):
+            return None
+        if not is_object(document) or not str(document.get("schema")).startswith(_FAMILY):
+            return None
+        match document:
+            case {"schema": "stairwise.claim/1", "run": str(run), "plan": str(plan), "append": bool(is_append), **rest}:
+                tiers = rest.pop("tiers", None)
+                if is_object(tiers) and not rest:
+                    claims = tuple((name, Coverage.from_json(ranges)) for name, ranges in tiers.items())
+                    return cls(run=run, plan=plan, tiers=claims, is_append=is_append)
+            case _:
+                pass
+        raise CodecError(
+            f"claim {(text or '')[:80]}: it is not one of {SCHEMA}.",
+            hint="run the version of Stairwise that wrote the tables, or a later one.",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One commit of a table, and what it claims; None: it is not ours."""
+
+    version: int
+    claim: Claim | None
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What is known of a tier when its table was at a version."""
+
+    version: int
+    coverage: Coverage
+
+
+def folded(tier: str, commits: Iterable[Commit], records: Iterable[Record]) -> Coverage:
+    """What a tier's rows reflect, by the commits of its table and by records of it.
+
+    Each record is true of its own version, and a commit changes what was true before. So at each version comes first
+    the commit, then the higher of that and what the records say. Where commits are missing, nothing said before is
+    known to hold any longer: a record at the last missing one, or at a later one, is where the fold begins anew.
+    """
+    known = {record.version: Coverage() for record in records}
+    for record in records:
+        known[record.version] = known[record.version].union(record.coverage)
+    claims = {commit.version: commit.claim for commit in commits}
+    coverage, at = Coverage(), -1
+    for version in sorted({*known, *claims}):
+        if version not in claims or version > at + 1:
+            coverage = Coverage()
+        coverage = _after(coverage, tier, claims.get(version)).union(known.get(version, Coverage()))
+        at = version
+    return coverage
+
+
+def _after(coverage: Coverage, tier: str, claim: Claim | None) -> Coverage:
+    claimed = Coverage() if claim is None else dict(claim.tiers).get(tier, Coverage())
+    if claim is not None and claim.is_append:
+        return coverage.appended(claimed)
+    return coverage.overlaid(claimed)
+
+
+def _stretch(value: object) -> Stretch:
+    match value:
+        case [int(start), int(end), int(version)] if not any(isinstance(each, bool) for each in (start, end, version)):
+            return Stretch(start, end, version)
+        case _:
+            raise _refusal(value, "it is not [start, end, version]")
+
+
+def _refusal(value: object, rule: str) -> CodecError:
+    return CodecError(
+        f"coverage {json.dumps(value)[:80]}: {rule}.",
+        hint="something else changed the bookkeeping: restore it, or fill the target anew.",
+    )
+
+
+def is_list(value: object) -> TypeGuard[list[object]]:
+    """Whether it is a list of JSON."""
+    return isinstance(value, list)
+
+
+def is_object(value: object) -> TypeGuard[dict[str, object]]:
+    """Whether it is an object of JSON."""
+    return isinstance(value, dict)

@@ -1,0 +1,264 @@
+"""The bookkeeping of a rollup's tables: a small Delta table that only grows.
+
+It holds what no commit of a tier says: the plan, the reports, and what is known of the tiers. Rows in a Delta table are
+atomic wherever the tables themselves are, on any store and over Spark Connect; plan and reports are also put beside it
+as files for people, where its folder is one of this machine.
+
+Each commit carries a summary of all that is known by then, so that the few newest commits tell a run what it needs: to
+read them takes one small Spark job, where the rows take five. What runs side by side know, each for itself, is in the
+commits before the newest one; so far back nobody looks that anything but ranges without a row could be forgotten.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import NamedTuple
+from uuid import uuid4
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from stairwise.errors import CodecError
+from stairwise.json_fields import Json
+from stairwise_spark.coverage import Coverage, Record, is_list, is_object
+from stairwise_spark.errors import RunError
+from stairwise_spark.session import sql
+from stairwise_spark.tables import Definition, Place, Table, TierTable
+
+_COLUMNS = StructType(
+    [
+        StructField("name", StringType()),
+        StructField("version", LongType()),
+        StructField("run", StringType()),
+        StructField("content", StringType()),
+    ]
+)
+_KIND = StructField("kind", StringType())
+_STATE, _PLAN, _REPORT = "state", "plan", "report"
+_SCHEMA = "stairwise.ledger/1"
+# So many of the newest commits are looked at; others may have made some of them, without a summary.
+_NEWEST = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of a tier.
+
+    Attributes:
+        location: The folder of its table.
+        mark: The mark of the table.
+        record: What its rows reflect at a version; None: it was not looked at.
+    """
+
+    location: str
+    mark: str
+    record: Record | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """All that was known when a commit was made.
+
+    Attributes:
+        made: The digest of the plan for which all tables were found to be there and right; empty: none was.
+        plan: The digest of the text of the plan that was saved last; empty: none was.
+        tiers: By name.
+    """
+
+    made: str = ""
+    plan: str = ""
+    tiers: Mapping[str, Known] = field(default_factory=dict[str, Known])
+
+    def encode(self) -> str:
+        """The text, as a commit carries it."""
+        tiers: dict[str, Json] = {
+            name: [known.location, known.mark]
+            + ([None] if known.record is None else [known.record.version, known.record.coverage.to_json()])
+            for name, known in self.tiers.items()
+        }
+        document: dict[str, Json] = {"schema": _SCHEMA, "made": self.made, "plan": self.plan, "tiers": tiers}
+        return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+
+    @classmethod
+    def decode(cls, text: str | None) -> Summary | None:
+        """The summary that a text holds; None: it is none of ours, or of another version, so that nothing is known.
+
+        Raises:
+            CodecError: It is one of ours, but not as :meth:`encode` writes it.
+        """
+        try:
+            document: object = json.loads(text or "")
+        except (ValueError, RecursionError):
+            return None
+        if not is_object(document) or document.get("schema") != _SCHEMA:
+            return None
+        match document.get("made"), document.get("plan"), document.get("tiers"):
+            case str(made), str(plan), tiers if is_object(tiers):
+                return cls(made=made, plan=plan, tiers={name: _known(each) for name, each in tiers.items()})
+            case _:
+                raise _refusal(document)
+
+
+class _Note(NamedTuple):
+    """A row: of what it speaks, in which version, who wrote it, and what it says."""
+
+    name: str
+    version: int
+    run: str
+    content: str
+
+
+@dataclass(slots=True)
+class Ledger:
+    """The bookkeeping of a rollup.
+
+    Attributes:
+        spark: The session.
+        place: Where it is.
+        owner: The rollup.
+        summary: What is known, and the next commit carries.
+    """
+
+    spark: SparkSession
+    place: Place
+    owner: str
+    summary: Summary = Summary()
+    _table: Table | None = field(default=None, repr=False)
+
+    def make(self, plan: str, version: str) -> None:
+        """It is there now; made by a plan, given by its digest, and a version of Stairwise."""
+        comment = f"Rollup {self.owner}: bookkeeping. Made by Stairwise."
+        definition = Definition(
+            owner=self.owner,
+            plan=plan,
+            version=version,
+            comment=comment,
+            columns=_COLUMNS,
+            comments={},
+            partitions=(_KIND,),
+        )
+        self._table = TierTable.make(self.spark, self.place, definition)
+
+    def summaries(self) -> tuple[Summary, ...]:
+        """What the newest commits knew, the newest first; one Spark job. The newest one is the summary from now on."""
+        if self._find() is None:
+            return ()
+        found = self._summaries(f" LIMIT {_NEWEST}") or self._summaries("")
+        if found:
+            self.summary = found[0]
+        return found
+
+    def save_states(self, run: str) -> None:
+        """The summary is kept by a commit of its own; one Spark job."""
+        self._add(_STATE, _Note(run, 0, run, self.summary.encode()))
+
+    def save_plan(self, text: str) -> None:
+        """The plan is the one that :meth:`load_plan` gives from now on; for people as ``_stairwise/plan.json``.
+
+        If it was that already by the summary, nothing is done.
+        """
+        digest = digested(text)
+        if self.summary.plan == digest:
+            return
+        newest = self._notes(_PLAN).agg(F.max("version").alias("newest")).collect()[0]["newest"]
+        self.summary = replace(self.summary, plan=digest)
+        self._add(_PLAN, _Note("plan", 0 if newest is None else newest + 1, "", text))
+        self._publish("plan.json", text)
+
+    def load_plan(self) -> str | None:
+        """The plan that was saved last; None: there was none."""
+        return self._last(_PLAN, "plan")
+
+    def save_report(self, run: str, text: str) -> None:
+        """The report of a run is kept; for people as ``_stairwise/runs/<run>.json``."""
+        self._add(_REPORT, _Note(run, 0, run, text))
+        self._publish(f"runs/{_file_name(run)}.json", text)
+
+    def load_report(self, run: str) -> str | None:
+        """The report of a run; None: there was none."""
+        return self._last(_REPORT, run)
+
+    def _find(self) -> Table | None:
+        if self._table is None:
+            self._table = Table.owned(self.spark, self.place, self.owner)
+        return self._table
+
+    def _there(self) -> Table:
+        table = self._find()
+        if table is None:
+            raise RunError(f"table {self.place}: it is not there.", hint="run a backfill, which makes it.")
+        return table
+
+    def _summaries(self, limit: str) -> tuple[Summary, ...]:
+        history = sql(self.spark, f"DESCRIBE HISTORY {self.place.identifier}{limit}")
+        rows = sorted(history.collect(), key=lambda row: int(row["version"]), reverse=True)
+        found = (Summary.decode(row["userMetadata"]) for row in rows)
+        return tuple(each for each in found if each is not None)
+
+    def _notes(self, kind: str) -> DataFrame:
+        return self._there().now().where(F.col(_KIND.name) == kind)
+
+    def _last(self, kind: str, name: str) -> str | None:
+        if self._find() is None:
+            return None
+        rows = self._notes(kind).where(F.col("name") == name).orderBy(F.desc("version")).limit(1).collect()
+        return str(rows[0]["content"]) if rows else None
+
+    def _add(self, kind: str, note: _Note) -> None:
+        values = {**note._asdict(), _KIND.name: kind}
+        typed = (F.lit(values[each.name]).cast(each.dataType).alias(each.name) for each in (*_COLUMNS.fields, _KIND))
+        self._there().append(self.spark.range(1).coalesce(1).select(*typed), self.summary.encode())
+
+    def _publish(self, name: str, text: str) -> None:
+        """A file beside the ledger, there whole or not at all; none if the ledger is elsewhere."""
+        path = self.place.path
+        if path is None or not Path(path, "_delta_log").is_dir():
+            return
+        file = Path(path).parent / name
+        file.parent.mkdir(exist_ok=True)
+        unfinished = file.with_name(f".{uuid4().hex}")
+        unfinished.write_text(text, encoding="utf-8")
+        unfinished.replace(file)
+
+
+def installed_version() -> str:
+    """The version of Stairwise; it is unknown where it runs from its sources."""
+    try:
+        return version("stairwise")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def digested(text: str) -> str:
+    """The digest of a plan's text."""
+    return sha256(text.encode()).hexdigest()[:16]
+
+
+def _known(value: object) -> Known:
+    if not is_list(value):
+        raise _refusal(value)
+    match value:
+        case [str(location), str(mark), None]:
+            return Known(location, mark)
+        case [str(location), str(mark), int(at), coverage]:
+            return Known(location, mark, Record(at, Coverage.from_json(coverage)))
+        case _:
+            raise _refusal(value)
+
+
+def _refusal(value: object) -> CodecError:
+    return CodecError(
+        f"bookkeeping {json.dumps(value)[:80]}: it is not [location, mark, version, coverage].",
+        hint="something else changed it: remove the ledger, and run again.",
+    )
+
+
+def _file_name(run: str) -> str:
+    return re.sub(r"[^\w.+:@-]", "_", run)

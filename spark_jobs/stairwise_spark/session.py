@@ -1,0 +1,194 @@
+"""The Spark session that everything runs in: an existing one, one behind Spark Connect, or one of our own."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from pyspark.logger import PySparkLogger
+from pyspark.sql import DataFrame, SparkSession
+
+from stairwise.errors import UsageError
+from stairwise_spark.errors import RunError, translating
+from stairwise_spark.jars import cache_folder, delta_jars, keep
+from stairwise_spark.versions import OLDEST_JAVA
+
+_ZONE, _ANSI = "spark.sql.session.timeZone", "spark.sql.ansi.enabled"
+_SEMANTICS = {_ZONE: "UTC", _ANSI: "true"}
+# Delta works out the state of a table in 50 tasks by default, and VACUUM lists its files in 10,000.
+_FEW_TASKS = {
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
+}
+_DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+_QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+_LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+# Without its second compiler the JVM keeps 48 MB for code, which Spark fills within minutes.
+_QUICK_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+# As Spark's own, but errors only, from the first line on; and not what is raised here anyway, with its stack. The level
+# of the shell's logger becomes that of all.
+_RAISED_ANYWAY = (
+    "org.apache.spark.executor.Executor",
+    "org.apache.spark.scheduler.TaskSetManager",
+    "org.apache.spark.sql.delta.files.DeltaFileFormatWriter",
+    "org.apache.spark.sql.execution.datasources.FileFormatWriter",
+    "org.apache.spark.util.Utils",
+)
+_PYTHON_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+_LOGGING = """\
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{yy/MM/dd HH:mm:ss} %p %c{1}: %m%n
+logger.shell.name = org.apache.spark.api.python.PythonGatewayServer
+logger.shell.level = error
+""" + "".join(f"logger.{i}.name = {name}\nlogger.{i}.level = off\n" for i, name in enumerate(_RAISED_ANYWAY))
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """What the user says of the session.
+
+    Attributes:
+        master: The cluster; None is the one that ``spark-submit`` names, else this machine.
+        remote: A Spark Connect server, ``sc://host``; None is none.
+        conf: Settings of Spark, which win over ours.
+        quick: Whether the JVM is to start fast rather than to run fast: for less than some ten seconds of work.
+    """
+
+    master: str | None = None
+    remote: str | None = None
+    conf: tuple[tuple[str, str], ...] = ()
+    quick: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse two places at once, and settings under which instants or overflows mean something else."""
+        if self.master is not None and self.remote is not None:
+            raise UsageError(
+                f"master {self.master!r} and remote {self.remote!r}: a session is at one of them.", hint="keep one."
+            )
+        given = dict(self.conf)
+        for key, needed in _SEMANTICS.items():
+            if problem := _problem(key, given.get(key, needed)):
+                raise UsageError(problem, hint="leave it out.")
+
+
+def open_session(options: SessionOptions) -> SparkSession:
+    """The active session if there is one, else one as the options say; in UTC, and ANSI mode.
+
+    Raises:
+        RunError: There is no Java, Delta Lake cannot be had, the session does not start, or the existing one has
+            another zone or mode.
+    """
+    with translating():
+        session = _opened(options)
+        found = {key: session.conf.get(key) or "" for key in _SEMANTICS}
+    for key, needed in _SEMANTICS.items():
+        if problem := _problem(key, found[key]):
+            raise RunError(problem, hint=f"spark.conf.set({key!r}, {needed!r}) before the run.")
+    return session
+
+
+class HasSql(Protocol):
+    """What :func:`sql` needs of a session, typed through and through, as PySpark's own signature is not."""
+
+    def sql(self, statement: str, /) -> DataFrame:
+        """As of SparkSession."""
+        ...
+
+
+def sql(session: HasSql, statement: str) -> DataFrame:
+    """What a statement of Spark SQL gives; a command is carried out at once."""
+    return session.sql(statement)
+
+
+def _opened(options: SessionOptions) -> SparkSession:
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        for key, setting in options.conf:
+            active.conf.set(key, setting)
+        return active
+    for name in _PYTHON_LOGGERS:
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
+    builder = SparkSession.Builder()
+    settings = _SEMANTICS | _FEW_TASKS
+    remote = options.remote or (None if options.master else os.environ.get("SPARK_REMOTE"))
+    if remote is not None:
+        builder = builder.remote(remote)
+    elif "PYSPARK_GATEWAY_PORT" in os.environ:
+        # Under spark-submit, which has started the JVM with settings of its own.
+        settings |= {"spark.master": options.master} if options.master else {}
+    else:
+        settings |= _own_settings(options)
+    for key, setting in (settings | dict(options.conf)).items():
+        builder = builder.config(key, setting)
+    return builder.getOrCreate()
+
+
+def _own_settings(options: SessionOptions) -> dict[str, str]:
+    """The settings with which our own JVM starts."""
+    _check_java()
+    # Spark's own choice is the python3 of the path, which may lack what this one has.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if options.quick:
+        os.environ.setdefault("SPARK_LAUNCHER_OPTS", _QUICK_JVM)
+    master = options.master or "local[*]"
+    jars = [str(jar) for jar in delta_jars()]
+    # Delta checks its state at each commit of a JVM whose zone is not called UTC.
+    java = f"-Duser.timezone=UTC -Dlog4j2.configurationFile={_logging_file().as_uri()}"
+    settings = {
+        "spark.master": master,
+        "spark.app.name": "stairwise",
+        "spark.driver.extraJavaOptions": f"{java} {_QUICK_JVM}" if options.quick else java,
+        **_DELTA,
+        **_QUIET,
+    }
+    if not re.fullmatch(r"local(\[.*\])?", master):
+        return settings | {"spark.jars": ",".join(jars)}
+    if options.quick:
+        settings["spark.sql.shuffle.partitions"] = "2"
+    return settings | _LOOPBACK | {"spark.driver.extraClassPath": os.pathsep.join(jars)}
+
+
+def _logging_file() -> Path:
+    file = cache_folder() / "log4j2.properties"
+    if not (file.exists() and file.read_text(encoding="utf-8") == _LOGGING):
+        keep(_LOGGING.encode(), file)
+    return file
+
+
+def _check_java() -> None:
+    """Refuse what Spark cannot start on, before it prints a stack trace."""
+    home = os.environ.get("JAVA_HOME")
+    java = f"{home}/bin/java" if home else "java"
+    hint = f"install Java {OLDEST_JAVA} or newer, or set JAVA_HOME to where it is."
+    if shutil.which(java) is None:
+        where = f"at {java}, where JAVA_HOME says" if home else "on the path"
+        raise RunError(f"Spark needs Java, and there is none {where}.", hint=hint)
+    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)  # noqa: S603 - as Spark does
+    found = re.search(r'version "((?:1\.)?(\d+)[^"]*)"', said.stderr)
+    if found is None:
+        raise RunError(f"Spark needs Java, and {java} does not say its version.", hint=hint)
+    if int(found[2]) < OLDEST_JAVA:
+        raise RunError(f"Spark needs Java {OLDEST_JAVA} or newer, and {java} is {found[1]}.", hint=hint)
+
+
+def _problem(key: str, setting: str) -> str:
+    """Why a setting is not the one that is needed; empty if it is."""
+    if setting in {"UTC", "Etc/UTC"} if key == _ZONE else setting.lower() == _SEMANTICS[key]:
+        return ""
+    why = "windows begin at instants of UTC" if key == _ZONE else "an overflow must fail, not wrap"
+    return f"{key} is {setting}, where {_SEMANTICS[key]} is needed: {why}."

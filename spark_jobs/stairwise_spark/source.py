@@ -1,0 +1,167 @@
+"""The source as one run sees it: checked against the declaration, and pinned to one version."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+
+from stairwise.declared import NullTime
+from stairwise.rollup import Rollup, Source
+from stairwise.windowing import Interval
+from stairwise_spark.errors import RunError, SourceError, condition, said, translated, translating
+from stairwise_spark.event_time import MICROS, EventTime
+from stairwise_spark.names import column, quoted
+from stairwise_spark.session import sql
+from stairwise_spark.source_checks import Direct, check_source, expressions, named_field, needed_fields
+
+# What DESCRIBE HISTORY says of what is no Delta table: a view, or a table of another format.
+_NO_DELTA = ("EXPECT_TABLE_NOT_VIEW", "DELTA_ONLY_OPERATION", "DELTA_TABLE_ONLY_OPERATION")
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class PinnedSource:
+    """The rows of the source that a run reads, however often it does.
+
+    A Delta table stays at the version it had; files stay those that were listed. A query is as constant as what it
+    reads, Delta tables among it too: read it once.
+
+    Attributes:
+        frame: The rows that count, with the source's own columns.
+        time: When they happened.
+        columns: What the rollup needs of each row, under the names that it uses.
+        version: The version of a Delta table; None for everything else.
+    """
+
+    frame: DataFrame
+    time: EventTime
+    columns: tuple[Column, ...]
+    version: int | None
+
+    def rows(self, span: Interval | None = None, counted: Observation | None = None) -> DataFrame:
+        """The rows of a span, each with `_time` in microseconds; of all time without one.
+
+        Args:
+            span: In seconds.
+            counted: Gets their number as ``rows`` once an action has read all of them; it costs no job.
+        """
+        kept = self.frame.where(column(self.time.name).isNotNull() if span is None else self.time.may_be_in(span))
+        rows = kept.select(*self.columns, self.time.micros.alias("_time"))
+        if span is not None and self.time.is_local:
+            first, end = (F.lit(each * MICROS) for each in span)
+            rows = rows.where((F.col("_time") >= first) & (F.col("_time") < end))
+        return rows if counted is None else rows.observe(counted, F.count(F.lit(1)).alias("rows"))
+
+    def extent(self) -> Interval | None:
+        """From the second of the earliest event until after that of the latest; None if there is no event."""
+        with translating():
+            ends = self.frame.agg(F.min(self.time.micros), F.max(self.time.micros)).first()
+        if ends is None or ends[0] is None:
+            return None
+        return Interval(ends[0] // MICROS, ends[1] // MICROS + 1)
+
+    def null_times(self) -> int:
+        """How many rows have no time; files whose statistics say that they have none are skipped."""
+        with translating():
+            return self.frame.where(column(self.time.name).isNull()).count()
+
+    def check_null_times(self, policy: NullTime) -> int:
+        """How many rows have no time, where the policy is to leave them out.
+
+        Raises:
+            RunError: There are some, and the policy is to fail.
+        """
+        count = self.null_times()
+        if count and policy is NullTime.FAIL:
+            rows = "1 row has" if count == 1 else f"{count:,} rows have"
+            raise RunError(
+                f"{rows} no time: {self.time.name} is NULL.",
+                hint="correct them, leave them out by where:, or declare null_time: skip.",
+                rows=count,
+            )
+        return count
+
+
+def open_source(spark: SparkSession, rollup: Rollup, direct: Direct) -> PinnedSource:
+    """The source at its newest version, once the declaration fits it.
+
+    Args:
+        spark: A session in UTC.
+        rollup: What was declared.
+        direct: Makes the plain call of Spark for an aggregate, tried on each of them.
+
+    Raises:
+        SourceError: There is no such source, or something in the declaration does not fit it.
+        RunError: Spark cannot look.
+    """
+    source = rollup.source
+    with translating():
+        frame, version = _found(spark, source)
+        time = check_source(frame, rollup, direct)
+        fields = frame.schema.fields
+        texts = [text for _, aggregate in rollup.aggregates for text in expressions(aggregate)]
+        names = {named_field("", key, fields).name: key for key in rollup.keys}
+        names |= {field.name: field.name for field in needed_fields(texts, fields) if field.name not in names}
+        return PinnedSource(
+            frame=frame if source.where is None else frame.where(F.expr(source.where)),
+            time=time,
+            columns=tuple(column(name).alias(ours) for name, ours in names.items() if not ours.startswith("_")),
+            version=version,
+        )
+
+
+def _found(spark: SparkSession, source: Source) -> tuple[DataFrame, int | None]:
+    try:
+        return _opened(spark, source)
+    except AnalysisException as error:
+        raise SourceError(f"source: {said(error)}.", hint=translated(error).hint, condition=condition(error)) from error
+
+
+def _opened(spark: SparkSession, source: Source) -> tuple[DataFrame, int | None]:
+    if source.sql is not None:
+        return _queried(spark, source.sql), None
+    if source.table is not None:
+        return _table(spark, source.table)
+    return _files(spark, located(source.path or ""), source.format)
+
+
+def located(path: str) -> str:
+    """The path as Spark takes it: a relative one begins at this process's folder, not at the JVM's."""
+    return path if ":" in path.partition("/")[0] else os.path.abspath(path)  # noqa: PTH100 - a text, as it was given
+
+
+def _queried(spark: SparkSession, query: str) -> DataFrame:
+    # Inside another query nothing but a query can be: a command would run as soon as Spark reads it.
+    try:
+        return sql(spark, f"SELECT * FROM (\n{query}\n)")  # noqa: S608 - the user's own query
+    except ParseException as error:
+        raise SourceError(
+            f"sql: it is not one query ({said(error)}).", hint="write one SELECT; its own text begins on line 2."
+        ) from error
+
+
+def _table(spark: SparkSession, name: str) -> tuple[DataFrame, int | None]:
+    frame = spark.table(name)  # first: it says best what is wrong with a name
+    version = _version(spark, name)
+    return (frame, None) if version is None else (spark.read.option("versionAsOf", version).table(name), version)
+
+
+def _files(spark: SparkSession, path: str, kind: str) -> tuple[DataFrame, int | None]:
+    reader = spark.read.format(kind)
+    frame = reader.load(path)
+    version = _version(spark, f"delta.{quoted(path)}") if kind == "delta" else None
+    return (frame, None) if version is None else (reader.option("versionAsOf", version).load(path), version)
+
+
+def _version(spark: SparkSession, table: str) -> int | None:
+    """The newest version of a Delta table; None if it is none."""
+    try:
+        row = sql(spark, f"DESCRIBE HISTORY {table} LIMIT 1").select("version").first()
+    except AnalysisException as error:
+        if condition(error).startswith(_NO_DELTA):
+            return None
+        raise
+    return None if row is None else int(row[0])

@@ -1,0 +1,450 @@
+"""Where tiers are kept: which table a tier is in, how its windows are replaced, and what is known of them.
+
+In the layout ``tables`` each tier has its own Delta table: ``target/<name>``, or ``target/_tiers/<name>`` for a helper.
+In ``one_table`` all declared tiers are in ``target`` itself and all helpers in ``target/_tiers``, apart by the column
+``window``: one commit changes all grains that a reader can see, and no reader meets a helper, whatever it selects. In a
+schema of the catalog, the names of tables that are no use to readers begin with ``_``.
+
+Tables are partitioned by ``_part``, so many days, counted from 1970 in UTC, that some 24 windows of the tier begin in
+them: a day for tiers of hours and less, 24 days for days. Delta Lake tells conflicts by partitions alone, so writes of
+disjoint ranges conflict only if both touch a part; the loser fails, and nothing of it is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from math import ceil
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import IntegerType, StringType, StructField, StructType
+
+from stairwise.codec import encode_plan, to_json
+from stairwise.errors import PlanError
+from stairwise.plan import Plan
+from stairwise.rollup import Catalog, Layout, Rollup
+from stairwise.tiers import Kind, Tier
+from stairwise.windowing import Interval
+from stairwise.zones import DAY_SECONDS
+from stairwise_spark.coverage import Claim, Commit, Coverage, Record, folded
+from stairwise_spark.errors import BusyError, RunError, translating
+from stairwise_spark.ledger import Known, Ledger, Summary, digested, installed_version
+from stairwise_spark.names import column
+from stairwise_spark.tables import Definition, Place, TierTable, added, commits, literal, logs
+from stairwise_spark.writes import Write, Written, instant, part, parts
+
+_BOUNDS = ("window_start", "window_end")
+_COMMENTS = {
+    "window_start": "the first instant of the window",
+    "window_end": "the instant at which the window has ended",
+    "_part": "the first of some days that hold window_start, counted from 1970-01-01 in UTC: for pruning",
+    "window": "the window's name",
+    "_rows": "how many source rows the window holds",
+}
+# Says in a frame of several tiers which of them a row is of.
+_TIER = "_window"
+_PART, _WINDOW = StructField("_part", IntegerType()), StructField("window", StringType())
+# So many windows begin in a part, at least on average: few enough files, and few enough conflicts.
+_WINDOWS_IN_A_PART = 24
+# Commits are work for the driver: more threads than this gain nothing.
+_SIDE_BY_SIDE = 4
+# A run that is repeated finds what it wrote among so many last commits; beyond, it writes the same once more.
+_RECENT = 64
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What is known of a tier.
+
+    Attributes:
+        version: The newest version of its table.
+        coverage: What its rows reflect at that version.
+    """
+
+    version: int
+    coverage: Coverage
+
+
+@dataclass(slots=True)
+class Storage:
+    """The tables of one rollup.
+
+    Attributes:
+        spark: The session.
+        rollup: The declaration.
+        plan: The digest of the plan.
+        tiers: The tiers of the plan, by name.
+    """
+
+    spark: SparkSession
+    rollup: Rollup
+    plan: str
+    tiers: Mapping[str, Tier]
+    _tables: dict[Place, TierTable] = field(default_factory=dict[Place, TierTable], repr=False)
+    _states: dict[str, State] = field(default_factory=dict[str, State], repr=False)
+    _ledger: Ledger | None = field(default=None, repr=False)
+    _is_made: bool = False
+    _is_seen: bool = False
+
+    @classmethod
+    def of(cls, spark: SparkSession, plan: Plan) -> Storage:
+        """The storage of a plan's rollup; nothing is read or made yet.
+
+        Raises:
+            PlanError: The plan is for windows without a declaration, which have no target.
+        """
+        if plan.declaration is None:
+            raise PlanError(f"plan '{plan.rollup}': there is no declaration in it, so there is no target.")
+        digest = digested(to_json(encode_plan(plan)))
+        return cls(spark, plan.declaration, digest, {step.tier.name: step.tier for step in plan.steps})
+
+    def place(self, tier: str) -> Place:
+        """Where the table of a tier is."""
+        is_shared = self.rollup.layout is Layout.ONE_TABLE
+        target, name = self.rollup.target, self.rollup.name
+        match target, self.tiers[tier].kind:
+            case Catalog(schema), Kind.DECLARED:
+                return Place((*schema.split("."), name if is_shared else tier))
+            case Catalog(schema), _:
+                return Place((*schema.split("."), f"_{name}_tiers" if is_shared else f"_{name}_{tier}"))
+            case _, Kind.DECLARED:
+                return self._below() if is_shared else self._below(tier)
+            case _:
+                return self._below("_tiers") if is_shared else self._below("_tiers", tier)
+
+    @property
+    def ledger(self) -> Ledger:
+        """The bookkeeping."""
+        if self._ledger is None:
+            target, name = self.rollup.target, self.rollup.name
+            if isinstance(target, Catalog):
+                place = Place((*target.schema.split("."), f"_{name}_ledger"))
+            else:
+                place = self._below("_stairwise", "ledger")
+            self._ledger = Ledger(self.spark, place, name)
+        return self._ledger
+
+    def _below(self, *folders: str) -> Place:
+        return Place.at("/".join([str(self.rollup.target).rstrip("/"), *folders]))
+
+    def is_made(self) -> bool:
+        """Whether the tables of all tiers are there, as a run of this plan has found before; by one look at all."""
+        with translating():
+            summaries = self.ledger.summaries()
+            if self.ledger.summary.made != self.plan or not self.ledger.summary.tiers.keys() >= self.tiers.keys():
+                return False
+            self._is_seen = self._look_again(summaries)
+        return self._is_seen
+
+    def ensure(self, schemas: Mapping[str, StructType]) -> None:
+        """There is a table for each tier of these, with these columns (all but ``_part`` and ``window``), and a ledger.
+
+        Raises:
+            RunError: Something else is there, or a table with other columns or of another rollup.
+        """
+        if self._is_seen or self.is_made():
+            return
+        # The target before what lies in it: a table is not made in a folder that holds anything.
+        for place in dict.fromkeys(sorted(map(self.place, schemas), key=str)):
+            tiers = [tier for tier in schemas if self.place(tier) == place]
+            self._make(place, self._tier_definition(tiers, [schemas[tier] for tier in tiers]))
+        with translating():
+            self.ledger.make(self.plan, installed_version())
+        self._is_made = schemas.keys() >= self.tiers.keys()
+        self._remember({})
+
+    def states(self) -> dict[str, State]:
+        """What is known of each tier whose table is there: one Spark job for all their logs, and the ledger's.
+
+        Right after :meth:`is_made` or :meth:`ensure` have looked, that is what they saw.
+        """
+        is_seen, self._is_seen = self._is_seen, False
+        if not is_seen:
+            with translating():
+                self._look()
+        return dict(self._states)
+
+    def read(self, tier: str, version: int, span: Interval | None = None) -> DataFrame:
+        """The keys, bounds (``_begin``, ``_end`` in microseconds) and partials of a tier at a version.
+
+        With a span, only windows that lie in it.
+        """
+        stored = self.stored(tier, version, span)
+        partials = [name for name in stored.columns if name.startswith("_") and name != _PART.name]
+        return stored.select(
+            *map(column, self.rollup.keys),
+            *(F.unix_micros(bound).alias(name) for bound, name in zip(_BOUNDS, ("_begin", "_end"), strict=True)),
+            *map(column, partials),
+        )
+
+    def stored(self, tier: str, version: int, span: Interval | None = None) -> DataFrame:
+        """The rows of a tier at a version as readers see them; with a span, only windows that lie in it."""
+        rows = self._table(self.place(tier)).at(version)
+        if self.rollup.layout is Layout.ONE_TABLE:
+            rows = rows.where(F.col("window") == tier).drop("window")
+        if span is None:
+            return rows
+        inside = f"window_start >= {instant(span.start)} AND window_end <= {instant(span.end)}"
+        return rows.where(f"{parts(span, self._days(tier))} AND {inside}")
+
+    def write(self, run: str, writes: Sequence[Write]) -> tuple[Written, ...]:
+        """The windows are replaced: in one commit for each table, the tables side by side; one write at most a tier.
+
+        The same write of the same run is not done again. Each run has an id of its own; so has one that restates.
+
+        Raises:
+            BusyError: Another run changed the same windows, or their days, at the same time. Read, compute and write
+                again.
+        """
+        groups: dict[Place, list[Write]] = {}
+        for write in writes:
+            groups.setdefault(self.place(write.tier), []).append(write)
+        if not self._states.keys() >= {write.tier for write in writes}:
+            self.states()
+        known = dict(self._states)
+        with ThreadPoolExecutor(min(_SIDE_BY_SIDE, len(groups)) or 1) as pool:
+            done = [pool.submit(self._commit, self._table(place), run, group) for place, group in groups.items()]
+        written = {each.tier: each for group in done for each in group.result()}
+        self._remember({})
+        if any(state.version == known[tier].version and state != known[tier] for tier, state in self._states.items()):
+            # There is no commit that says so.
+            with translating():
+                self.ledger.save_states(run)
+        return tuple(written[write.tier] for write in writes)
+
+    def record(self, run: str, states: Mapping[str, State]) -> None:
+        """What is now known of tiers is kept, without commits to their tables; one Spark job.
+
+        For ranges that no change touched, and for those that are empty: a state that :meth:`states` has given, with
+        more coverage.
+        """
+        self._remember(states)
+        with translating():
+            self.ledger.save_states(run)
+
+    def _look(self) -> None:
+        """What is known now, whatever happened to the tables."""
+        summaries = self.ledger.summaries()
+        if self._look_again(summaries):
+            return
+        self._tables.clear()
+        tables = {tier: table for tier in self.tiers if (table := self._find(self.place(tier))) is not None}
+        if not self._read_logs(tables, summaries):
+            raise BusyError(f"rollup {self.rollup.name}: somebody replaces its tables.", hint="run again.")
+
+    def _look_again(self, summaries: Sequence[Summary]) -> bool:
+        """What is known now, if all the tables are still those that were there before."""
+        for tier, known in summaries[0].tiers.items() if summaries else ():
+            if tier in self.tiers:
+                place = self.place(tier)
+                self._tables.setdefault(place, TierTable(self.spark, place, known.location, known.mark))
+        tables = {tier: table for tier in self.tiers if (table := self._tables.get(self.place(tier))) is not None}
+        return len(tables) == len(self.tiers) and self._read_logs(tables, summaries)
+
+    def _read_logs(self, tables: Mapping[str, TierTable], summaries: Sequence[Summary]) -> bool:
+        """What the logs of tables say, from where the summaries end; whether each log is that of its table."""
+        records = {tier: _records(tier, table.mark, summaries) for tier, table in tables.items()}
+        since: dict[TierTable, int] = {}
+        for tier, table in tables.items():
+            first = min((each.version for each in records[tier]), default=0)
+            since[table] = min(first, since.get(table, first))
+        found = logs(since)
+        if found is None or any(log.mark not in (None, table.mark) for table, log in found.items()):
+            return False
+        self._states.clear()
+        states: dict[str, State] = {}
+        for tier, table in tables.items():
+            log, known = found[table].commits, records[tier]
+            newest = max([*(each.version for each in log), *(each.version for each in known)], default=0)
+            states[tier] = State(newest, folded(tier, log, known))
+        self._remember(states)
+        return True
+
+    def _remember(self, states: Mapping[str, State]) -> None:
+        """What is known of tiers is what the ledger's next commit carries."""
+        self._states.update(states)
+        known: dict[str, Known] = {}
+        for tier in self.tiers:
+            table, state = self._tables.get(self.place(tier)), self._states.get(tier)
+            if table is not None:
+                record = None if state is None else Record(state.version, state.coverage)
+                known[tier] = Known(table.location, table.mark, record)
+        before = self.ledger.summary
+        made = self.plan if self._is_made else before.made
+        self.ledger.summary = replace(before, made=made, tiers={**before.tiers, **known})
+
+    def _days(self, tier: str) -> int:
+        """The length of the tier's parts."""
+        return ceil(_WINDOWS_IN_A_PART / (self.tiers[tier].rate * DAY_SECONDS))
+
+    def _make(self, place: Place, definition: Definition) -> None:
+        with translating():
+            self._tables[place] = TierTable.make(self.spark, place, definition)
+
+    def _find(self, place: Place) -> TierTable | None:
+        if place not in self._tables:
+            found = TierTable.find(self.spark, place, self.rollup.name)
+            if found is None:
+                return None
+            self._tables[place] = found
+        return self._tables[place]
+
+    def _table(self, place: Place) -> TierTable:
+        with translating():
+            table = self._find(place)
+        if table is None:
+            raise RunError(f"table {place}: it is not there.", hint="run a backfill, which makes it.")
+        return table
+
+    def _tier_definition(self, tiers: Sequence[str], schemas: Sequence[StructType]) -> Definition:
+        columns = {each.name: each for schema in schemas for each in schema.fields}
+        differing = {
+            each.name for schema in schemas for each in schema.fields if each.dataType != columns[each.name].dataType
+        }
+        if differing:
+            raise RunError(
+                f"tiers {', '.join(tiers)}: the column {min(differing)} has several types, and they are one table.",
+                hint="layout: tables keeps them apart.",
+            )
+        windows = ", ".join(self.tiers[tier].text or tier for tier in tiers)
+        is_declared = self.tiers[tiers[0]].kind is Kind.DECLARED
+        comments = {name: str(aggregate) for name, aggregate in self.rollup.aggregates}
+        return self._definition(
+            StructType(list(columns.values())),
+            f"windows of {windows}" if is_declared else f"partial results of {windows}, for other tiers",
+            comments | _COMMENTS,
+            (_PART, _WINDOW) if self.rollup.layout is Layout.ONE_TABLE else (_PART,),
+            _BOUNDS,
+        )
+
+    def _definition(
+        self,
+        columns: StructType,
+        content: str,
+        comments: Mapping[str, str],
+        partitions: tuple[StructField, ...],
+        required: tuple[str, ...] = (),
+    ) -> Definition:
+        return Definition(
+            owner=self.rollup.name,
+            plan=self.plan,
+            version=installed_version(),
+            comment=f"Rollup {self.rollup.name}: {content}. Made by Stairwise.",
+            columns=columns,
+            comments=comments,
+            required=required,
+            partitions=partitions,
+        )
+
+    def _commit(self, table: TierTable, run: str, writes: Sequence[Write]) -> list[Written]:
+        """The writes to one table, in one commit."""
+        since = min(self._states[write.tier].version for write in writes)
+        untouched = [write.untouched for write in writes if write.untouched is not None]
+        claim = Claim(
+            run=run,
+            plan=self.plan,
+            tiers=tuple((write.tier, write.coverage) for write in writes),
+            is_append=len(untouched) == len(writes),
+        )
+        with translating():
+            log = commits(table, max(0, since - _RECENT))
+            earlier = next((each.version for each in log if each.claim == claim), None)
+            if earlier is not None:
+                return self._written(table, writes, earlier, wrote=False)
+            if claim.is_append:
+                _check_alone(table, claim, (each for each in log if each.version > min(untouched)))
+                table.append(self._stored(writes), claim.encode())
+            else:
+                table.replace(self._stored(writes), claim.encode(), self._predicate(writes))
+            return self._outcome(table, claim, writes, commits(table, since + 1))
+
+    def _outcome(self, table: TierTable, claim: Claim, writes: Sequence[Write], log: Sequence[Commit]) -> list[Written]:
+        """What the log says of a write: there is a commit since then, or none, and then the ledger has to."""
+        known = {write.tier: self._states[write.tier] for write in writes}
+        mine = next((each.version for each in log if each.claim == claim), None)
+        if mine is None:
+            # No row was there after the version of the state, so the state itself may say so.
+            nothing = {
+                each.tier: replace(known[each.tier], coverage=known[each.tier].coverage.overlaid(each.coverage))
+                for each in writes
+            }
+            self._states.update(nothing)
+            return [Written(tier=tier, version=state.version, wrote=False) for tier, state in nothing.items()]
+        self._states.update({tier: _later(tier, state, log, mine) for tier, state in known.items()})
+        if claim.is_append:
+            _check_alone(table, claim, (each for each in log if each.version < mine))
+        return self._written(table, writes, mine, wrote=True)
+
+    def _written(self, table: TierTable, writes: Sequence[Write], version: int, *, wrote: bool) -> list[Written]:
+        files = added(table, version)
+        return [write.written(version, files, wrote=wrote) for write in writes]
+
+    def _stored(self, writes: Sequence[Write]) -> DataFrame:
+        """The rows of writes to one table as it stores them, in few files, in order of time."""
+        frames: dict[int, tuple[DataFrame, list[Write]]] = {}
+        for write in writes:
+            frames.setdefault(id(write.frame), (write.frame, []))[1].append(write)
+        stored = [self._whole(frame, of) for frame, of in frames.values()]
+        return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), stored)
+
+    def _whole(self, frame: DataFrame, writes: Sequence[Write]) -> DataFrame:
+        """The rows of one frame that these writes want, with the partition columns."""
+        tiers = [write.tier for write in writes]
+        is_shared = self.rollup.layout is Layout.ONE_TABLE
+        if _TIER in frame.columns:
+            frame = frame.where(F.col(_TIER).isin(tiers))
+            frame = frame.withColumnRenamed(_TIER, _WINDOW.name) if is_shared else frame.drop(_TIER)
+        elif is_shared:
+            frame = frame.withColumn(_WINDOW.name, F.lit(tiers[0]))
+        if self.tiers[tiers[0]].kind is not Kind.DECLARED:
+            frame = frame.drop(*(column(name) for name, _ in self.rollup.aggregates))
+        lengths = [F.lit(self._days(tier)) for tier in tiers]
+        if len(tiers) > 1:
+            named = F.col(_WINDOW.name)
+            lengths = [F.when(named == tier, length) for tier, length in zip(tiers, lengths, strict=True)]
+        frame = frame.withColumn(_PART.name, part(F.col("window_start"), F.coalesce(*lengths)))
+        tasks = [write.tasks for write in writes if write.tasks is not None]
+        if len(tasks) == len(writes):
+            frame = frame.coalesce(max(tasks))
+        return frame.sortWithinPartitions(*([_PART.name, _WINDOW.name] if is_shared else [_PART.name]), "window_start")
+
+    def _predicate(self, writes: Sequence[Write]) -> str:
+        """What is true of exactly the rows that are replaced; first the parts alone, by which Delta tells conflicts."""
+        touched = [parts(each.starts, self._days(each.tier)) for each in writes]
+        if self.rollup.layout is not Layout.ONE_TABLE:
+            return f"{touched[0]} AND {writes[0].predicate}"
+        windows = [f"window = {literal(each.tier)}" for each in writes]
+        in_parts = " OR ".join(f"({window} AND {of})" for window, of in zip(windows, touched, strict=True))
+        in_ranges = " OR ".join(f"({window} AND {of.predicate})" for window, of in zip(windows, writes, strict=True))
+        return f"({in_parts}) AND ({in_ranges})"
+
+
+def _records(tier: str, mark: str, summaries: Sequence[Summary]) -> list[Record]:
+    """The newest record of a tier, and those that know more."""
+    known = (each.tiers[tier] for each in summaries if tier in each.tiers)
+    records = [each.record for each in known if each.record is not None and each.mark == mark]
+    kept: list[Record] = []
+    for record in sorted(records, key=lambda each: each.version, reverse=True):
+        if all(each.coverage.union(record.coverage) != each.coverage for each in kept):
+            kept.append(record)
+    return kept
+
+
+def _check_alone(table: TierTable, claim: Claim, others: Iterable[Commit]) -> None:
+    """Refuse rows upon rows of another run."""
+    mine = dict(claim.tiers)
+    for other in others:
+        claimed = () if other.claim is None else other.claim.tiers
+        if any(coverage.minimum(mine.get(tier, Coverage())).stretches for tier, coverage in claimed):
+            raise BusyError(
+                f"table {table.place}: another run wrote windows of the same range, as version {other.version}.",
+                hint="run again.",
+            )
+
+
+def _later(tier: str, state: State, log: Iterable[Commit], version: int) -> State:
+    since = [each for each in log if state.version < each.version <= version]
+    return State(version, folded(tier, since, [Record(state.version, state.coverage)]))

@@ -1,0 +1,448 @@
+"""One Delta table of ours: made with what says whose it is, written by single commits, read at a version.
+
+All by SQL, writer options and the files of the log: the Python API of Delta Lake does not work over Spark Connect.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote, unquote
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DateType,
+    MapType,
+    NumericType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from stairwise_spark.coverage import Claim, Commit
+from stairwise_spark.errors import CONFLICTS, RunError, condition
+from stairwise_spark.names import quoted
+from stairwise_spark.session import sql
+
+OWNER, PLAN, VERSION = "stairwise.rollup", "stairwise.plan", "stairwise.version"
+# What anything can read, and a fold of the log every 50 commits.
+_PROPERTIES = {
+    "delta.checkpointInterval": "50",
+    "delta.enableDeletionVectors": "false",
+}
+_LOG = (
+    "add struct<partitionValues: map<string, string>, size: bigint, stats: string>, "
+    "commitInfo struct<userMetadata: string>, metaData struct<id: string>"
+)
+# The commits only: no checkpoints, no checksums, no compacted ranges.
+_LOG_FILES = "_delta_log/" + "[0-9]" * 20 + ".json"
+_LOG_GLOB = re.compile(r"[\\*?\[\]{}]")
+# The last one: nothing in a folder of a partitioned table.
+_NOTHING_THERE = (
+    "DELTA_MISSING_DELTA_TABLE",
+    "TABLE_OR_VIEW_NOT_FOUND",
+    "DELTA_TABLE_NOT_FOUND",
+    "DELTA_INVALID_PARTITION_PATH",
+)
+_WITH_STATISTICS = (NumericType, StringType, DateType, TimestampType, TimestampNTZType)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a table is: a path, or a name in the session's catalog.
+
+    >>> Place.at("/lake/5m").identifier, Place(("lake", "5m")).identifier
+    ('delta.`/lake/5m`', '`lake`.`5m`')
+
+    Attributes:
+        name: The parts of its name; a path is a name after ``delta``.
+    """
+
+    name: tuple[str, ...]
+
+    @classmethod
+    def at(cls, path: str) -> Place:
+        """The place of a path; a relative one begins where this process runs."""
+        return cls(("delta", path if "://" in path or path.startswith("file:") else str(Path(path).absolute())))
+
+    @property
+    def path(self) -> str | None:
+        """The path; None: the catalog knows it."""
+        return self.name[1] if self.name[0] == "delta" else None
+
+    @property
+    def identifier(self) -> str:
+        """The name in SQL."""
+        first, *rest = self.name
+        return ".".join([first if self.path is not None else quoted(first), *map(quoted, rest)])
+
+    def __str__(self) -> str:
+        """The name as people write it."""
+        return self.path or ".".join(self.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """What a table is made with.
+
+    Attributes:
+        owner: The rollup that it belongs to.
+        plan: The digest of the plan that fills it.
+        version: The version of Stairwise.
+        comment: What it holds, for people.
+        columns: Its columns without the partitions, all but ``required`` ones nullable.
+        comments: What is in a column, for people, by name.
+        required: The columns that are never NULL.
+        partitions: Names and types of the partition columns.
+    """
+
+    owner: str
+    plan: str
+    version: str
+    comment: str
+    columns: StructType
+    comments: Mapping[str, str]
+    required: tuple[str, ...] = ()
+    partitions: tuple[StructField, ...] = ()
+
+    @property
+    def fields(self) -> tuple[StructField, ...]:
+        """All columns in order."""
+        return (*self.columns.fields, *self.partitions)
+
+    def statement(self, place: Place) -> str:
+        """The SQL that makes the table."""
+        columns = ", ".join(self._column(field) for field in self.fields)
+        parted = ", ".join(quoted(field.name) for field in self.partitions)
+        properties = {OWNER: self.owner, PLAN: self.plan, VERSION: self.version, **_PROPERTIES}
+        if self.required:
+            properties["delta.dataSkippingStatsColumns"] = ",".join(map(quoted, self._indexed()))
+        return (
+            f"CREATE TABLE IF NOT EXISTS {place.identifier} ({columns}) USING delta "
+            f"{f'PARTITIONED BY ({parted}) ' if parted else ''}COMMENT {literal(self.comment)} "
+            f"TBLPROPERTIES ({', '.join(f'{literal(key)} = {literal(text)}' for key, text in properties.items())})"
+        )
+
+    def _column(self, field: StructField) -> str:
+        required = " NOT NULL" if field.name in self.required else ""
+        comment = f" COMMENT {literal(self.comments[field.name])}" if field.name in self.comments else ""
+        return f"{quoted(field.name)} {type_text(field.dataType)}{required}{comment}"
+
+    def _indexed(self) -> list[str]:
+        """The columns to keep bounds of: the window, and the keys, which stand before it."""
+        names = self.columns.names
+        keys = self.columns.fields[: names.index(self.required[0])]
+        return [*self.required, *(field.name for field in keys if isinstance(field.dataType, _WITH_STATISTICS))]
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file that a commit added.
+
+    Attributes:
+        window: Its value of the partition column of that name; None if there is none.
+        rows: How many rows are in it.
+        bytes: Its size.
+        ends: The second of the first and of the last window's end in it; None if the log does not say.
+    """
+
+    window: str | None
+    rows: int
+    bytes: int
+    ends: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A Delta table that is there and ours.
+
+    Attributes:
+        spark: The session.
+        place: Where it is.
+    """
+
+    spark: SparkSession
+    place: Place
+
+    @classmethod
+    def owned(cls, spark: SparkSession, place: Place, owner: str) -> Table | None:
+        """The table of a rollup; None: nothing is there. It takes no Spark job, however much was written.
+
+        Raises:
+            RunError: Something else is there.
+        """
+        try:
+            rows = sql(spark, f"SHOW TBLPROPERTIES {place.identifier}").collect()
+        except AnalysisException as error:
+            if condition(error).startswith(_NOTHING_THERE):
+                return None
+            raise
+        _check_owner(place, {row["key"]: row["value"] for row in rows}, owner)
+        return cls(spark, place)
+
+    def append(self, frame: DataFrame, note: str) -> None:
+        """The rows are added, in one commit that carries the note; where there is no row, without a commit."""
+        self._save(frame.write.format("delta").mode("append").option("userMetadata", note))
+
+    def replace(self, frame: DataFrame, note: str, predicate: str) -> None:
+        """The rows for which the predicate is true are these now, in one commit that carries the note.
+
+        Where nothing was and nothing comes, without a commit; with a txnAppId, Delta Lake would make an empty one.
+        """
+        writer = frame.write.format("delta").mode("overwrite").option("replaceWhere", predicate)
+        self._save(writer.option("userMetadata", note))
+
+    def now(self) -> DataFrame:
+        """The rows of the newest version."""
+        return self.spark.table(self.place.identifier)
+
+    def _save(self, writer: DataFrameWriter) -> None:
+        if self.place.path is None:
+            writer.saveAsTable(self.place.identifier)
+        else:
+            writer.save(self.place.path)
+
+
+@dataclass(frozen=True, slots=True)
+class TierTable(Table):
+    """A table whose log and older versions are read.
+
+    Attributes:
+        location: The folder of its files and its log.
+        mark: What tells it from a table that was there before, or will be.
+    """
+
+    location: str
+    mark: str
+
+    @classmethod
+    def make(cls, spark: SparkSession, place: Place, definition: Definition) -> TierTable:
+        """The table, which now is there; one that was there before is kept as it is, but for the plan it follows.
+
+        Raises:
+            RunError: Something else is there, or a table of ours with other columns or for another rollup.
+        """
+        detail = _detail(spark, place)
+        if detail is None:
+            _create(spark, place, definition)
+            detail = _detail(spark, place)
+        if detail is None:
+            raise _refusal(place, "there are files that are no Delta table")
+        _check(spark, place, detail.properties, definition)
+        if detail.properties.get(PLAN) != definition.plan:
+            marks = f"{literal(PLAN)} = {literal(definition.plan)}, {literal(VERSION)} = {literal(definition.version)}"
+            sql(spark, f"ALTER TABLE {place.identifier} SET TBLPROPERTIES ({marks})")
+        return cls(spark, place, detail.location, detail.mark)
+
+    @classmethod
+    def find(cls, spark: SparkSession, place: Place, owner: str) -> TierTable | None:
+        """The table of a rollup; None: nothing is there.
+
+        Raises:
+            RunError: Something else is there.
+        """
+        detail = _detail(spark, place)
+        if detail is None:
+            return None
+        _check_owner(place, detail.properties, owner)
+        return cls(spark, place, detail.location, detail.mark)
+
+    @property
+    def key(self) -> str:
+        """The last part of its location, which tells the tables of one target from each other."""
+        return self.location.rstrip("/").rpartition("/")[2]
+
+    def at(self, version: int) -> DataFrame:
+        """The rows that the table had at a version."""
+        return self.spark.read.format("delta").option("versionAsOf", version).load(self.location)
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """The newer part of a table's log.
+
+    Attributes:
+        mark: That of the table whose log it is; None: the log no longer reaches back to where it says so.
+        commits: In order.
+    """
+
+    mark: str | None
+    commits: tuple[Commit, ...]
+
+
+def logs(since: Mapping[TierTable, int]) -> dict[TierTable, Log] | None:
+    """The logs of some tables of one target, each from a version on; one Spark job. None: a table is not there."""
+    if not since:
+        return {}
+    is_commit = F.isnotnull("commitInfo").alias("is_commit")
+    try:
+        lines = _lines(since).where("commitInfo IS NOT NULL OR metaData IS NOT NULL")
+        rows = lines.select("file", "commitInfo.userMetadata", "metaData.id", is_commit).collect()
+    except AnalysisException as error:
+        if condition(error) == "PATH_NOT_FOUND":
+            return None
+        raise
+    marks: dict[str, str] = {}
+    found: dict[str, list[Commit]] = {table.key: [] for table in since}
+    for row in rows:
+        key, version = _place_of(row["file"])
+        if row["id"] is not None:
+            marks[key] = row["id"]
+        if row["is_commit"]:
+            found[key].append(Commit(version, Claim.decode(row["userMetadata"])))
+    return {table: Log(marks.get(table.key), _ordered(found[table.key], first)) for table, first in since.items()}
+
+
+def commits(table: TierTable, since: int) -> tuple[Commit, ...]:
+    """The commits of a table from a version on, in order; one Spark job."""
+    found = logs({table: since})
+    if found is None:
+        raise RunError(f"table {table.place}: it is not there any more.", hint="run again, which makes it.")
+    return found[table].commits
+
+
+def added(table: TierTable, version: int) -> list[File]:
+    """The files that a commit added; one Spark job."""
+    lines = _lines({table: version}).where("add IS NOT NULL").where(F.col("file").endswith(_log_file(version)))
+    rows = F.get_json_object("add.stats", "$.numRecords").cast("bigint")
+    first, last = (F.get_json_object("add.stats", f"$.{each}Values.window_end") for each in ("min", "max"))
+    files = lines.select(
+        F.col("add.partitionValues")["window"].alias("window"),
+        F.coalesce(rows, F.lit(0)).alias("rows"),
+        F.coalesce("add.size", F.lit(0)).alias("bytes"),
+        *(F.unix_seconds(each.cast("timestamp")).alias(name) for name, each in (("first", first), ("last", last))),
+    )
+    return [
+        File(row["window"], row["rows"], row["bytes"], None if row["first"] is None else (row["first"], row["last"]))
+        for row in files.collect()
+    ]
+
+
+def literal(text: str) -> str:
+    r"""The text as a string of Spark SQL.
+
+    >>> print(literal("it's a \\"))
+    'it\'s a \\'
+    """
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def type_text(data: DataType) -> str:
+    """The type in SQL, with the names in it quoted."""
+    match data:
+        case ArrayType():
+            return f"ARRAY<{type_text(data.elementType)}>"
+        case MapType():
+            return f"MAP<{type_text(data.keyType)}, {type_text(data.valueType)}>"
+        case StructType():
+            fields = (f"{quoted(field.name)}: {type_text(field.dataType)}" for field in data.fields)
+            return f"STRUCT<{', '.join(fields)}>"
+        case _:
+            return data.simpleString()
+
+
+class _Detail(NamedTuple):
+    """What is known of a table that is there."""
+
+    location: str
+    mark: str
+    properties: dict[str, str]
+
+
+def _detail(spark: SparkSession, place: Place) -> _Detail | None:
+    try:
+        row = sql(spark, f"DESCRIBE DETAIL {place.identifier}").collect()[0]
+    except AnalysisException as error:
+        if condition(error).startswith(_NOTHING_THERE):
+            return None
+        raise
+    return _Detail(row["location"], row["id"], row["properties"] or {})
+
+
+def _create(spark: SparkSession, place: Place, definition: Definition) -> None:
+    try:
+        sql(spark, definition.statement(place))
+    except CONFLICTS:
+        # Another run made it at the same instant.
+        return
+    except AnalysisException as error:
+        match condition(error):
+            case "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION":
+                raise _refusal(place, "there are files that are no Delta table") from error
+            case "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES":
+                raise RunError(
+                    f"table {place}: the name of a column or of a field in it holds one of ' ,;{{}}()=' or a line end, "
+                    "and Delta Lake takes none of them.",
+                    hint="rename it in the source: sql: SELECT ... AS name.",
+                ) from error
+            case _:
+                raise
+
+
+def _check(spark: SparkSession, place: Place, properties: Mapping[str, str], definition: Definition) -> None:
+    _check_owner(place, properties, definition.owner)
+    wanted = {field.name: type_text(field.dataType) for field in definition.fields}
+    found = {field.name: type_text(field.dataType) for field in spark.table(place.identifier).schema.fields}
+    differing = [name for name in {**wanted, **found} if wanted.get(name) != found.get(name)]
+    if differing:
+        name = differing[0]
+        raise RunError(
+            f"table {place}: its column {name} is {found.get(name, 'missing')}, "
+            f"and the declaration says {wanted.get(name, 'nothing of it')}.",
+            hint="choose another target, or bring the tables in line: stairwise diff, then stairwise apply.",
+            columns=", ".join(differing),
+        )
+
+
+def _check_owner(place: Place, properties: Mapping[str, str], owner: str) -> None:
+    found = properties.get(OWNER)
+    if found is None:
+        raise _refusal(place, "there is a table that Stairwise did not make")
+    if found != owner:
+        raise _refusal(place, f"it belongs to the rollup {found}, not to {owner}")
+
+
+def _refusal(place: Place, found: str) -> RunError:
+    return RunError(f"table {place}: {found}.", hint="choose another target, or remove what is there.")
+
+
+def _lines(since: Mapping[TierTable, int]) -> DataFrame:
+    """The lines of the log files from versions on, and of the first one, which names the table; with their files."""
+    files = [f"{_LOG_GLOB.sub(_escaped, table.location)}/{_LOG_FILES}" for table in since]
+    path, name = F.col("_metadata.file_path"), F.col("_metadata.file_name")
+    # Of nothing but the files' names: so the others are not opened.
+    wanted = [
+        path.contains(f"/{quote(table.key)}/_delta_log/") & ((name >= _log_file(first)) | (name == _log_file(0)))
+        for table, first in since.items()
+    ]
+    lines = next(iter(since)).spark.read.schema(_LOG).json(files)
+    return lines.where(reduce(lambda one, other: one | other, wanted)).withColumn("file", path)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return f"\\{found[0]}"
+
+
+def _ordered(found: Iterable[Commit], since: int) -> tuple[Commit, ...]:
+    return tuple(sorted((each for each in found if each.version >= since), key=lambda each: each.version))
+
+
+def _log_file(version: int) -> str:
+    return f"{version:020d}.json"
+
+
+def _place_of(file: str) -> tuple[str, int]:
+    """The key of the table and the version of a file of a log."""
+    *_, key, _, name = unquote(file).split("/")
+    return key, int(name.removesuffix(".json"))

@@ -1,0 +1,110 @@
+"""What is to be written to a tier, what became of it, and the predicates that say which rows are meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from stairwise.windowing import Interval
+from stairwise.zones import DAY_SECONDS
+from stairwise_spark.coverage import Coverage
+from stairwise_spark.tables import File
+
+_MICROS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write:
+    """The windows of a tier that end in a range, as they shall be.
+
+    Attributes:
+        tier: Its name.
+        frame: The rows: the columns of the stored table but ``_part`` and ``window``, of exactly their types. A frame
+            may be that of several writes; its column ``_window`` then says which tier a row is of.
+        span: The windows with span.start < window end <= span.end are replaced.
+        starts: Holds the start of each of them.
+        coverage: What the rows reflect.
+        untouched: If set, the version of the table at which no claim had ever been made in the span: the rows are then
+            added, which is several times cheaper. For a caller who is alone with the range.
+        tasks: In how many tasks the rows are written, at most, so that few files come of it; None: in as many as they
+            come in.
+    """
+
+    tier: str
+    frame: DataFrame
+    span: Interval
+    starts: Interval
+    coverage: Coverage
+    untouched: int | None = None
+    tasks: int | None = 1
+
+    @property
+    def predicate(self) -> str:
+        """What is true of exactly the stored rows of these windows, but for ``_part`` and ``window``."""
+        return f"window_end > {instant(self.span.start)} AND window_end <= {instant(self.span.end)}"
+
+    def written(self, version: int, files: Iterable[File], *, wrote: bool) -> Written:
+        """What became of it, by the files that the commit added.
+
+        A commit also moves rows that it does not replace out of the files that it does, and their files do not count.
+        """
+        mine = [each for each in files if each.window in (None, self.tier) and self._is_within(each)]
+        return Written(
+            tier=self.tier,
+            version=version,
+            rows=sum(each.rows for each in mine),
+            files=len(mine),
+            bytes=sum(each.bytes for each in mine),
+            wrote=wrote,
+        )
+
+    def _is_within(self, file: File) -> bool:
+        return file.ends is None or (self.span.start < file.ends[0] and file.ends[1] <= self.span.end)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What became of a write.
+
+    Attributes:
+        tier: Its name.
+        version: The version of the table that holds it.
+        rows: The rows that were written.
+        files: The files that were added.
+        bytes: Their size.
+        wrote: Whether there was a commit: there is none if nothing was there and nothing came, nor for a repetition.
+    """
+
+    tier: str
+    version: int
+    rows: int = 0
+    files: int = 0
+    bytes: int = 0
+    wrote: bool = True
+
+
+def instant(second: int) -> str:
+    """An instant in SQL, whatever the session's zone."""
+    return f"timestamp_micros({second * _MICROS}L)"
+
+
+def parts(span: Interval, length: int) -> str:
+    """What is true of the rows whose windows start in a range: more of them, but whole parts of so many days."""
+    first, last = (_part(second, length) for second in (span.start, span.end - 1))
+    return f"_part >= {first} AND _part <= {last}"
+
+
+def part(start: Column, length: Column) -> Column:
+    """The first day of the part that holds an instant, which is stored with each row."""
+    # In whole numbers downwards, also before 1970; whatever the session's zone.
+    seconds = F.unix_seconds(start)
+    day = ((seconds - F.pmod(seconds, F.lit(DAY_SECONDS))) / DAY_SECONDS).cast("int")
+    return day - F.pmod(day, length)
+
+
+def _part(second: int, length: int) -> int:
+    day = second // DAY_SECONDS
+    return day - day % length

@@ -1,0 +1,23 @@
+"""The one Spark session of all tests: a JVM costs seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from stairwise_spark.session import SessionOptions, open_session
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    folder = tmp_path_factory.mktemp("spark")
+    conf = {
+        "spark.driver.memory": "1g",
+        "spark.local.dir": str(folder / "local"),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+    }
+    session = open_session(SessionOptions(master="local[2]", conf=tuple(conf.items()), quick=True))
+    yield session
+    session.stop()
