@@ -154,7 +154,9 @@ class _Reading(Shapes):
             nodes = self.entries(top["source"], "source", SOURCE_READERS, _SOURCE_REQUIRED, example)
             texts = self.texts(nodes, SOURCE_READERS)
             is_whole = isinstance(top["source"], Entries) and top["source"].is_whole
-            if is_whole and self.problems.count == before:
+            # What cannot be read, such as an alias, was a problem before.
+            has_all = is_whole and set(_SOURCE_REQUIRED) <= texts.keys()
+            if has_all and self.problems.count == before:
                 with self.problems.at(top["source"].place):
                     source = Source(**texts)
         return source

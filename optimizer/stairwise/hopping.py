@@ -127,8 +127,8 @@ def sparser(hopping: Iterable[FixedWindow], classes: Sequence[ResidueClass]) -> 
         if len(found) > COVERING_LIMIT:
             break
         for modulus, residue in classes:
-            slides = range(window.range - window.range % window.slide, window.slide, -window.slide)
-            slide = next((slide for slide in slides if modulus % slide == 0), None)
-            if slide is not None and (residue - window.origin) % window.slide == 0:
+            if modulus % window.slide == 0 and (residue - window.origin) % window.slide == 0:
+                slides = [window.slide * times for times in divisors(modulus // window.slide)]
+                slide = max(slide for slide in slides if slide <= window.range)
                 found.add(FixedWindow(window.range, slide, residue % slide))
     return found

@@ -15,6 +15,7 @@ from stairwise.batch_cost import BatchModel
 from stairwise.cost import PaperModel
 from stairwise.edges import EdgeSet
 from stairwise.tiers import Horizon, Kind, Tier, declared_tier
+from stairwise.window import FixedWindow
 from stairwise.window_text import parse_window
 
 
@@ -155,3 +156,12 @@ def test_a_composite_tier_is_named_by_its_edges() -> None:
     assert one == other
     assert one.name == "cut_1d2e1ee9"
     assert candidates.composite(EdgeSet.of((20, 0), (30, 1))).name != one.name
+
+
+def test_the_sparsest_windows_to_pick_are_found_without_walking_the_range() -> None:
+    century = FixedWindow(100 * 365 * 86_400, 1)
+    assert hopping.sparser([century], [(420, 7), (421, 0)]) == {
+        FixedWindow(century.range, 420, 7),
+        FixedWindow(century.range, 421),
+    }
+    assert hopping.sparser([FixedWindow(60, 20)], [(90, 0)]) == set()
