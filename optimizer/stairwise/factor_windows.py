@@ -279,7 +279,8 @@ def best_partitioning(place: Place) -> FixedWindow | None:
     return factor if place.is_beneficial(factor) else None
 
 
-def divisors(number: int) -> list[int]:
+@lru_cache(maxsize=1 << 12)
+def divisors(number: int) -> tuple[int, ...]:
     """All divisors, rising."""
     small = [divisor for divisor in range(1, isqrt(number) + 1) if number % divisor == 0]
-    return sorted({*small, *(number // divisor for divisor in small)})
+    return tuple(sorted({*small, *(number // divisor for divisor in small)}))
