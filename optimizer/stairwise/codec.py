@@ -263,6 +263,7 @@ def _new_tier(fields: Fields, horizon: Horizon) -> Tier:
                 raise fields.refusal("window", "the window of a factor tier, which has a fixed length")
             return factor_tier(name, window, keeps_values=fields.truth("keeps_values"))
         case Kind.COMPOSITE:
-            return composite_tier(name, EdgeSet(tuple(fields.pairs("edges"))))
+            edges = EdgeSet(tuple(fields.pairs("edges")))
+            return composite_tier(name, edges, keeps_values=fields.truth("keeps_values"))
         case _:
             assert_never(kind)

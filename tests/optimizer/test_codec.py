@@ -19,9 +19,10 @@ from stairwise.options import Options, Pricing, TiersAllowed
 from stairwise.pipeline import plan_workload
 from stairwise.plan import Plan
 from stairwise.rollup import Estimates, Rollup
-from stairwise.tiers import How
+from stairwise.tiers import How, Kind
+from stairwise.window import FixedWindow
 from stairwise.workload import Workload
-from tests.optimizer.workloads import options, rollups
+from tests.optimizer.workloads import options, rollup, rollups
 
 HINT = "Hint: use a file that stairwise plan --out has written."
 PAPER = Options(pricing=Pricing.PAPER, tiers=TiersAllowed.FACTOR)
@@ -426,3 +427,10 @@ def test_the_hint_of_the_only_problem_is_that_of_the_file() -> None:
     problems = DeclarationProblems("trips.yaml", (Problem(2, 3, NotYetError("a.", hint="do a.")),))
     document = encode_error(problems)
     assert (document["message"], document["hint"]) == ("trips.yaml:2:3: a.", "do a.")
+
+
+def test_a_union_that_keeps_values_is_read_back() -> None:
+    asked = rollup([FixedWindow(93_338, 12_768)], ("count()", "median(fare)"))
+    plan = plan_workload(Workload.of(asked), Options(steps=0))
+    assert any(step.tier.kind is Kind.COMPOSITE and step.tier.keeps_values for step in plan.steps)
+    assert decode_plan(to_json(encode_plan(plan))) == plan
