@@ -87,9 +87,7 @@ def run(spark: SparkSession, plan: Plan, request: Request, progress: Progress = 
 class _Run:
     """One run, as it goes on; there are no events before `begin`, if that is known."""
 
-    spark: SparkSession
     plan: Plan
-    rollup: Rollup
     request: Request
     span: Interval
     source: PinnedSource
@@ -121,9 +119,7 @@ class _Run:
         types = argument_types(source.rows(), [aggregate for _, aggregate in rollup.aggregates])
         span, begin = _span(rollup, request.span, source)
         return cls(
-            spark=spark,
             plan=plan,
-            rollup=rollup,
             request=request,
             span=span,
             begin=begin,
@@ -147,7 +143,7 @@ class _Run:
             if not self.request.is_dry:
                 progress(number, len(chunks), found)
         report = RunReport(
-            rollup=self.rollup.name,
+            rollup=self.plan.rollup,
             run_id=self.run_id,
             span=self.span,
             source_version=self.source.version,

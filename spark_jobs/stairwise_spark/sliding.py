@@ -52,8 +52,6 @@ def slid(
     partials: Sequence[Partial],
     technique: Technique,
     span: Interval,
-    *,
-    are_finer: bool = True,
 ) -> DataFrame:
     """The windows that end in the span, put together from slices that no edge of a window cuts.
 
@@ -64,13 +62,12 @@ def slid(
         partials: The states to put together; how many rows there are is always one of them.
         technique: The plan's choice; Running also needs exact types, and where windows overlap little all are Exploded.
         span: Seconds, of which the start is excluded and the end included.
-        are_finer: Whether several slices may lie between the same edges of windows. Then these are merged first; where
-            none do, that would be a fifth of the work for nothing. The result is the same.
     """
     merge = _Merge(tuple(keys), tuple(dict.fromkeys((*partials, ROWS))))
     slices = numbered(frame, window, column("_begin"), span)
     copies = overlap(window, span)
-    if are_finer and copies > EXPLODED_OVERLAP:
+    if copies > EXPLODED_OVERLAP:
+        # Several slices may lie between the same edges of windows.
         slices = merge.grouped(slices, "_first", "_last", "_pivot")
     found = bounded(_slid(slices, merge, technique, copies), window, span)
     return found.select(*merge.key_columns, "_begin", "_end", *merge.states)

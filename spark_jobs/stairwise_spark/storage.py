@@ -44,8 +44,6 @@ _COMMENTS = {
     "window": "the window's name",
     "_rows": "how many source rows the window holds",
 }
-# Says in a frame of several tiers which of them a row is of.
-_TIER = "_window"
 _PART, _WINDOW = StructField("_part", IntegerType()), StructField("window", StringType())
 # So many windows begin in a part, at least on average: few enough files, and few enough conflicts.
 _WINDOWS_IN_A_PART = 24
@@ -145,8 +143,6 @@ class Storage:
         Raises:
             RunError: Something else is there, or a table with other columns or of another rollup.
         """
-        if self._is_seen or self.is_made():
-            return
         # The target before what lies in it: a table is not made in a folder that holds anything.
         for place in dict.fromkeys(sorted(map(self.place, schemas), key=str)):
             tiers = [tier for tier in schemas if self.place(tier) == place]
@@ -383,33 +379,20 @@ class Storage:
         return [write.written(version, files, wrote=wrote) for write in writes]
 
     def _stored(self, writes: Sequence[Write]) -> DataFrame:
-        """The rows of writes to one table as it stores them, in few files, in order of time."""
-        frames: dict[int, tuple[DataFrame, list[Write]]] = {}
-        for write in writes:
-            frames.setdefault(id(write.frame), (write.frame, []))[1].append(write)
-        stored = [self._whole(frame, of) for frame, of in frames.values()]
-        return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), stored)
+        """The rows of writes to one table as it stores them: a file for each part, in order of time.
 
-    def _whole(self, frame: DataFrame, writes: Sequence[Write]) -> DataFrame:
-        """The rows of one frame that these writes want, with the partition columns."""
-        tiers = [write.tier for write in writes]
-        is_shared = self.rollup.layout is Layout.ONE_TABLE
-        if _TIER in frame.columns:
-            frame = frame.where(F.col(_TIER).isin(tiers))
-            frame = frame.withColumnRenamed(_TIER, _WINDOW.name) if is_shared else frame.drop(_TIER)
-        elif is_shared:
-            frame = frame.withColumn(_WINDOW.name, F.lit(tiers[0]))
-        if self.tiers[tiers[0]].kind is not Kind.DECLARED:
-            frame = frame.drop(*(column(name) for name, _ in self.rollup.aggregates))
-        lengths = [F.lit(self._days(tier)) for tier in tiers]
-        if len(tiers) > 1:
-            named = F.col(_WINDOW.name)
-            lengths = [F.when(named == tier, length) for tier, length in zip(tiers, lengths, strict=True)]
-        frame = frame.withColumn(_PART.name, part(F.col("window_start"), F.coalesce(*lengths)))
-        tasks = [write.tasks for write in writes if write.tasks is not None]
-        if len(tasks) == len(writes):
-            frame = frame.coalesce(max(tasks))
-        return frame.sortWithinPartitions(*([_PART.name, _WINDOW.name] if is_shared else [_PART.name]), "window_start")
+        Moving the finished rows costs little; to compute them in as few tasks as there are files would cost much.
+        """
+        rows = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), map(self._whole, writes))
+        folders = [_PART.name] if self.rollup.layout is not Layout.ONE_TABLE else [_WINDOW.name, _PART.name]
+        return rows.repartition(*map(column, folders)).sortWithinPartitions(*map(column, (*folders, "window_start")))
+
+    def _whole(self, write: Write) -> DataFrame:
+        """The rows of a write, with the partition columns."""
+        frame = write.frame.withColumn(_PART.name, part(F.col("window_start"), self._days(write.tier)))
+        if self.rollup.layout is Layout.ONE_TABLE:
+            frame = frame.withColumn(_WINDOW.name, F.lit(write.tier))
+        return frame
 
     def _predicate(self, writes: Sequence[Write]) -> str:
         """What is true of exactly the rows that are replaced; first the parts alone, by which Delta tells conflicts."""

@@ -400,7 +400,7 @@ def _check(spark: SparkSession, place: Place, properties: Mapping[str, str], def
         raise RunError(
             f"table {place}: its column {name} is {found.get(name, 'missing')}, "
             f"and the declaration says {wanted.get(name, 'nothing of it')}.",
-            hint="choose another target, or bring the tables in line: stairwise diff, then stairwise apply.",
+            hint="choose another target; to change tables that are filled is not in this version yet.",
             columns=", ".join(differing),
         )
 

@@ -22,15 +22,12 @@ class Write:
 
     Attributes:
         tier: Its name.
-        frame: The rows: the columns of the stored table but ``_part`` and ``window``, of exactly their types. A frame
-            may be that of several writes; its column ``_window`` then says which tier a row is of.
+        frame: The rows: the columns of the stored table but ``_part`` and ``window``, of exactly their types.
         span: The windows with span.start < window end <= span.end are replaced.
         starts: Holds the start of each of them.
         coverage: What the rows reflect.
         untouched: If set, the version of the table at which no claim had ever been made in the span: the rows are then
             added, which is several times cheaper. For a caller who is alone with the range.
-        tasks: In how many tasks the rows are written, at most, so that few files come of it; None: in as many as they
-            come in.
     """
 
     tier: str
@@ -39,7 +36,6 @@ class Write:
     starts: Interval
     coverage: Coverage
     untouched: int | None = None
-    tasks: int | None = 1
 
     @property
     def predicate(self) -> str:
@@ -97,12 +93,12 @@ def parts(span: Interval, length: int) -> str:
     return f"_part >= {first} AND _part <= {last}"
 
 
-def part(start: Column, length: Column) -> Column:
+def part(start: Column, length: int) -> Column:
     """The first day of the part that holds an instant, which is stored with each row."""
     # In whole numbers downwards, also before 1970; whatever the session's zone.
     seconds = F.unix_seconds(start)
     day = ((seconds - F.pmod(seconds, F.lit(DAY_SECONDS))) / DAY_SECONDS).cast("int")
-    return day - F.pmod(day, length)
+    return day - F.pmod(day, F.lit(length))
 
 
 def _part(second: int, length: int) -> int:

@@ -11,17 +11,10 @@ import pytest
 
 import stairwise
 from stairwise.errors import RollupError
-from stairwise.rollup import DeclaredWindow, Estimates, Layout, Rollup, Source
+from stairwise.rollup import DeclaredWindow, Estimates, Layout, Rollup
 from stairwise.span import Span
+from tests.optimizer.test_rollup import TRIPS
 
-TRIPS = Rollup(
-    name="trips",
-    source=Source(table="lake.trips", time="pickup_at"),
-    keys=("zone_id",),
-    aggregates={"trips": "count()"},
-    windows=("1h",),
-    target="lake/rollups/trips",
-)
 # As a program calls them that no type checker has seen.
 REPLACE: Callable[..., object] = dataclasses.replace
 OPTIMIZE: Callable[..., object] = stairwise.optimize

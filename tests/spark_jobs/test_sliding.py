@@ -125,11 +125,10 @@ def test_each_window_is_as_if_its_slices_had_been_copied_to_it(
     # The slices at both ends lie in windows of which some end outside the span.
     inner = Interval(span.start + (span.end - span.start) // 3 + 7, span.end - (span.end - span.start) // 7)
     wanted = merged(tier, window, partial_columns(aggregates), inner).localCheckpoint()
-    # Slices that share their windows may be merged beforehand or not.
-    for number, (names, technique) in enumerate(forms):
+    for names, technique in forms:
         chosen = [Aggregate.parse(name) for name in names]
         states = partial_columns(chosen)
-        found = slid(tier, window, ["key"], states, technique, inner, are_finer=number % 2 == 0)
+        found = slid(tier, window, ["key"], states, technique, inner)
         columns = [name for partial in states for name in partial.columns]
         assert found.columns == ["key", "_begin", "_end", *columns]
         assert [field.dataType for field in found.schema] == [wanted.schema[name].dataType for name in found.columns]
