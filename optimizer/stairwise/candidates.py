@@ -119,11 +119,9 @@ def _for_values(declared: Sequence[Tier], model: CostModel) -> Candidates:
     passing = _named(of_one_range(_fixed(declared), ()), declared)
     if not model.counts_values:
         return Candidates(passing, is_whole=True, unseen=None)
-    unique = _Names(tier.name for tier in (*declared, *passing))
     classes, is_closed = closure(declared)
     keepers = tuple(
-        factor_tier(unique.name(f"{table_name(str(window))}_values"), window, keeps_values=True)
-        for window in _tumbling(classes)
+        factor_tier(f"{table_name(str(window))}_values", window, keeps_values=True) for window in _tumbling(classes)
     )
     generators = sorted({coarsest_class(tier) for tier in declared})
     aligned = common_instant(generators) is not None
@@ -137,23 +135,8 @@ def _tumbling(classes: Iterable[ResidueClass]) -> list[FixedWindow]:
 
 def _named(windows: set[FixedWindow], declared: Sequence[Tier]) -> tuple[Tier, ...]:
     taken = {tier.window for tier in declared}
-    unique = _Names(tier.name for tier in declared)
     fresh = sorted(windows - taken, key=lambda window: (-window.slide, -window.range, window.origin))
-    return tuple(factor_tier(unique.name(table_name(str(window))), window) for window in fresh)
-
-
-class _Names:
-    """Names for new tiers that no declared one has."""
-
-    def __init__(self, taken: Iterable[str]) -> None:
-        self._taken = {name.lower() for name in taken}
-
-    def name(self, wanted: str) -> str:
-        name = wanted
-        while name.lower() in self._taken:
-            name = f"{name}_tier"
-        self._taken.add(name.lower())
-        return name
+    return tuple(factor_tier(table_name(str(window)), window) for window in fresh)
 
 
 def closure(declared: Iterable[Tier]) -> tuple[tuple[ResidueClass, ...], bool]:

@@ -16,6 +16,7 @@ from math import gcd
 from typing import TYPE_CHECKING
 
 from stairwise.edges import EdgeSet
+from stairwise.graph import asked_of_unions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -39,9 +40,15 @@ def union(sets: Iterable[EdgeSet]) -> EdgeSet:
     return EdgeSet(tuple(one for edges in sets for one in edges.classes))
 
 
+def all_but_one(edges: Sequence[EdgeSet]) -> Iterator[EdgeSet]:
+    """The unions of three sets or more, each without one of them, which may find another parent."""
+    if len(edges) > 2:
+        yield from (union(other for other in edges if other != left_out) for left_out in edges)
+
+
 def distinct_needs(tiers: Iterable[Tier]) -> tuple[EdgeSet, ...]:
-    """The edges that composite tiers may have to offer, coarsest first; calendars with stray edges stay out."""
-    needs = {tier.needs for tier in tiers if not tier.strays}
+    """The edges that composite tiers may have to offer, coarsest first."""
+    needs = {asked_of_unions(tier) for tier in tiers}
     return tuple(sorted(needs, key=lambda edges: (edges.rate(), edges.classes)))
 
 

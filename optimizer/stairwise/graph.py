@@ -17,8 +17,9 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from stairwise.aggregate import Sharing
+from stairwise.edges import EdgeSet
 from stairwise.network import Network
-from stairwise.tiers import How, Kind, Tier, reads
+from stairwise.tiers import DAY, How, Kind, Tier, reads
 from stairwise.window import FixedWindow
 
 if TYPE_CHECKING:
@@ -101,6 +102,18 @@ def coarsest_class(tier: Tier) -> ResidueClass:
     return modulus, residue % modulus
 
 
+def asked_of_unions(tier: Tier) -> EdgeSet:
+    """The edges that a composite tier has to offer a tier; a stray edge brings its time of day on all days.
+
+    >>> from stairwise.tiers import Horizon, declared_tier
+    >>> from stairwise.window_text import parse_window
+    >>> beirut = declared_tier("d", "", parse_window("day offset 30m in Asia/Beirut"), Horizon())
+    >>> beirut.needs.classes, asked_of_unions(beirut).classes
+    (((86400, 77400), (86400, 81000)), ((86400, 77400), (86400, 79200), (86400, 81000)))
+    """
+    return tier.needs | EdgeSet(tuple((DAY, stray) for stray in tier.strays)) if tier.strays else tier.needs
+
+
 def legal_arcs(ordered: tuple[Tier, ...], semantics: Sharing) -> Iterator[tuple[int, int, How]]:
     """(parent, child, how) for all legal pairs; a pair that two rules find is the same pair."""
     is_holistic = semantics is Sharing.HOLISTIC
@@ -163,9 +176,10 @@ def _composite_arcs(ordered: tuple[Tier, ...], candidates: Iterable[int]) -> Ite
     A reader each of whose classes lies within one of the parent's: the same as ``<=`` for edges written canonically,
     but for classes that only several others hold together, and those arcs are not needed for a good plan.
     """
+    asked = [asked_of_unions(tier) for tier in ordered]
     wanting: dict[ResidueClass, list[int]] = {}
-    for index, tier in enumerate(ordered):
-        for one in () if tier.strays else tier.needs.classes:
+    for index, edges in enumerate(asked):
+        for one in edges.classes:
             wanting.setdefault(one, []).append(index)
     by_modulus: dict[int, list[ResidueClass]] = {}
     for one in wanting:
@@ -180,7 +194,7 @@ def _composite_arcs(ordered: tuple[Tier, ...], candidates: Iterable[int]) -> Ite
             within = {other for one in classes for other in held[one]}
             count = Counter(chain.from_iterable(wanting[other] for other in within))
             for child, classes_held in count.items():
-                if child > parent and classes_held == len(ordered[child].needs.classes):
+                if child > parent and classes_held == len(asked[child].classes):
                     yield parent + 1, child + 1
 
 

@@ -90,9 +90,10 @@ def _promising(phase: _Phase, of_range: dict[int, list[FixedWindow]]) -> Iterato
     slide, origin, rest = phase
     begin = FixedWindow(slide, slide, origin)
     period = lcm(*of_range)
-    lengths = {length + (rest - length) % slide for length in (slide + rest, *of_range) if length >= slide}
     wanted, ranges = 0, sorted(of_range)
-    for length in sorted(lengths, reverse=True):
+    lengths = {length + (rest - length) % slide for length in (slide + rest, *of_range) if length >= slide}
+    # Longer than all readers serves none of them, and may be longer than any window can be.
+    for length in sorted((length for length in lengths if length <= ranges[-1]), reverse=True):
         while ranges and ranges[-1] >= length:
             served = of_range[ranges.pop()]
             wanted += sum(

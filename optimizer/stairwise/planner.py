@@ -14,11 +14,11 @@ from stairwise import factor_windows
 from stairwise.aggregate import Sharing
 from stairwise.bound import dual_ascent
 from stairwise.candidates import composite, factor_candidates
-from stairwise.composite import FEW, all_unions, distinct_needs, merged, union
+from stairwise.composite import FEW, all_but_one, all_unions, distinct_needs, merged, union
 from stairwise.edges import EdgeSet
 from stairwise.errors import PlanError
 from stairwise.exact import branch_and_bound
-from stairwise.graph import Graph, assemble, build, in_order, legal_arcs
+from stairwise.graph import Graph, asked_of_unions, assemble, build, in_order, legal_arcs
 from stairwise.network import Solution, essential, runner_up, solve_open
 from stairwise.options import TiersAllowed
 from stairwise.relaxation import least_with_anything, least_with_slices
@@ -28,13 +28,15 @@ from stairwise.window import FixedWindow
 from stairwise.window_text import table_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from stairwise.cost import CostModel
     from stairwise.network import Network, Number
 
 
 ROUNDS = 2  # refinements of a plan, at most
+WIDE = 12  # different sets of edges for which refinement looks wider: for more unions, from scratch, with spare helpers
+SPARE = 16  # helpers that a plan did not use and that may be used yet
 SOME = 24  # windows that are merged with each other whatever they read, not only those that read one tier
 MERGED = 300  # windows in all rounds together: many windows get one round
 
@@ -209,7 +211,8 @@ def _with_composites(problem: Problem, factors: Found) -> Found:
     """Unions of edges beside the tiers of a plan that was found without them.
 
     The coarsest tier that serves all readers of a helper cuts time at the union of their edges; so if all unions are
-    there, of declared windows and of helpers that hop, a cheapest plan is. (Unions hold no stray edges.)
+    there, of declared windows and of helpers that hop, a cheapest plan is. (Stray edges might be held by coarser
+    ones.)
     """
     needs = distinct_needs(tier for tier in factors.graph.tiers if tier.kind is Kind.DECLARED or not tier.tiles)
     if len(needs) <= FEW:
@@ -225,20 +228,33 @@ def _with_composites(problem: Problem, factors: Found) -> Found:
     found, pool = factors, set[EdgeSet]()
     if len(needs) <= SOME:
         pool.update(all_unions(needs) if len(needs) <= FEW else merged(needs))
+    is_wide = len(needs) <= WIDE
+    spare = _spare(factors) if is_wide else ()
     for _ in range(max(1, min(ROUNDS, MERGED // len(needs)))):
-        refined = _refined(problem, found, pool.union(_refinements(found)))
+        pool.update(_refinements(found, is_wide=is_wide))
+        refined = _refined(problem, found, pool, spare, is_wide=is_wide)
         if not refined.solution.cost < found.solution.cost:
             break
         found, pool = refined, set[EdgeSet]()
     return _relaxed(problem, replace(found, is_whole=False), factors, factors.lower_bound)
 
 
-def _refined(problem: Problem, found: Found, unions: set[EdgeSet]) -> Found:
-    """The best plan near the found one over its own tiers and these unions."""
+def _spare(factors: Found) -> tuple[Tier, ...]:
+    """Helpers of the ranges in which windows hop: what these have to offer is more than their edges."""
+    helpers = [tier for tier in factors.graph.tiers if tier.kind is Kind.FACTOR]
+    used, ranges = set(factors.tiers), {tier.range_s for tier in factors.graph.tiers if not tier.tiles}
+    return tuple([tier for tier in helpers if tier.range_s in ranges and tier not in used][-SPARE:])
+
+
+def _refined(problem: Problem, found: Found, unions: set[EdgeSet], spare: Sequence[Tier], *, is_wide: bool) -> Found:
+    """The best plan near the found one over its own tiers, these unions and spare helpers; or far from it, if wide."""
     helpers = [tier for tier in found.tiers if tier.kind is not Kind.DECLARED]
     fresh = _tiers(problem, unions - {tier.needs for tier in helpers if tier.kind is Kind.COMPOSITE})
-    rough = build([*problem.declared, *helpers, *fresh], problem.sharing, problem.model.rounded())
-    better = Found(graph=rough, solution=improve(essential(rough.network), _nodes(rough, found)))
+    others = [tier for tier in spare if tier not in helpers]
+    rough = build([*problem.declared, *helpers, *others, *fresh], problem.sharing, problem.model.rounded())
+    network, starts = essential(rough.network), [_nodes(rough, found), *([[]] if is_wide else [])]
+    refined = min((improve(network, start) for start in starts), key=lambda solution: solution.cost)
+    better = Found(graph=rough, solution=refined)
     graph = build(better.tiers, problem.sharing, problem.model)
     solution = solve_open(graph.network, range(1, len(graph.tiers) + 1))
     return Found(graph=graph, solution=_without_idle_helpers(graph.network, solution))
@@ -258,16 +274,15 @@ def _nodes(graph: Graph, found: Found) -> list[int]:
     return [node for node, tier in enumerate(graph.tiers, 1) if tier in wanted]
 
 
-def _refinements(found: Found) -> Iterator[EdgeSet]:
+def _refinements(found: Found, *, is_wide: bool) -> Iterator[EdgeSet]:
     """Unions that could do better than a plan: helpers cut down to their readers, and readers of one parent merged."""
     edges: dict[int, EdgeSet] = {}
     readers: dict[int, list[int]] = {}
     for child in reversed(found.solution.nodes):
         tier = found.graph.tiers[child - 1]
         below = readers.get(child, [])
-        if tier.kind is Kind.DECLARED:
-            if not tier.strays:
-                edges[child] = tier.needs
+        if tier.kind is Kind.DECLARED or (is_wide and not tier.tiles):
+            edges[child] = asked_of_unions(tier)
         elif all(found.graph.how(child, one) in {How.DISJOINT, How.VALUES} and one in edges for one in below):
             edges[child] = union(edges[one] for one in below)
             yield edges[child]
@@ -275,6 +290,8 @@ def _refinements(found: Found) -> Iterator[EdgeSet]:
     for below in readers.values():
         sets = sorted({edges[one] for one in below if one in edges}, key=lambda one: (one.rate(), one.classes))
         yield from merged(sets)
+        if is_wide:
+            yield from all_but_one(sets)
 
 
 def _reaches(one: Number, other: Number) -> bool:

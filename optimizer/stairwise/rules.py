@@ -12,10 +12,13 @@ from stairwise.errors import RollupError
 from stairwise.instant import parse_instant
 from stairwise.names import described
 from stairwise.span import Lookback, Span
-from stairwise.window import CalendarWindow, CumulateWindow, FixedWindow, Window
-from stairwise.zones import todays_name
+from stairwise.window import CalendarWindow, CumulateWindow, FixedWindow, Unit, Window
+from stairwise.zones import DAY_SECONDS, fixed_offset, todays_name
 
 FIRST_INSTANT, LAST_INSTANT = parse_instant("0001-01-01"), parse_instant("9999-12-31T23:59:59Z")
+
+# A window without the words for it; of a window to date its period and its steps.
+Meaning = tuple[FixedWindow | CalendarWindow, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,13 +79,13 @@ def window_clashes(windows: Sequence[DeclaredWindow]) -> Iterator[Clash]:
     >>> [clash.error.message for clash in window_clashes([DeclaredWindow.parse(text) for text in ("90m", "1h30m")])]
     ["window '1h30m': the same as '90m'."]
     """
-    meanings: dict[Window, DeclaredWindow] = {}
+    meanings: dict[Meaning, DeclaredWindow] = {}
     names: dict[str, DeclaredWindow] = {}
     # The database's list of former names is opened only where two names might be one.
     has_zones = len({zone for declared in windows for zone in _zones(declared.window)}) > 1
     for index, declared in enumerate(windows):
-        meaning = _in_todays_zone(declared.window) if has_zones else declared.window
-        same = meanings.setdefault(meaning, declared)
+        window = _in_todays_zone(declared.window) if has_zones else declared.window
+        same = meanings.setdefault(meaning(window), declared)
         namesake = names.setdefault(declared.name.lower(), declared)
         if same is not declared:
             message = f"window {declared.text!r}: the same as {same.text!r}."
@@ -95,6 +98,34 @@ def window_clashes(windows: Sequence[DeclaredWindow]) -> Iterator[Clash]:
             message = f"window {declared.text!r}: its table is called {declared.name}, like that of {namesake.text!r}."
             hint = f"name one of them: {{window: {declared.text}, name: NAME}}."
             yield Clash(section="windows", index=index, error=RollupError(message, hint=hint, text=declared.text))
+
+
+def meaning(window: Window) -> Meaning:
+    """Return what windows that are the same at every instant have in common, fixed or of a calendar.
+
+    Days of UTC, and of zones whose clocks never change, are fixed lengths; windows to date that grow by their whole
+    period are that period.
+
+    >>> from stairwise.window_text import parse_window
+    >>> meaning(parse_window("week to date every day")) == meaning(parse_window("1w to date every 1d"))
+    True
+    """
+    if isinstance(window, CumulateWindow):
+        period, step = _in_seconds(window.period), _in_seconds(window.step)
+        return (period,) if period == step else (period, step)
+    return (_in_seconds(window),)
+
+
+def _in_seconds(window: FixedWindow | CalendarWindow) -> FixedWindow | CalendarWindow:
+    """The window of fixed length that lies where this one does, if there is one."""
+    if isinstance(window, FixedWindow) or not window.range_unit is window.step.unit is Unit.DAY:
+        return window
+    ahead = fixed_offset(window.zone)
+    if ahead is None:
+        return window
+    slide = window.step.count * DAY_SECONDS
+    origin = window.step.anchor * DAY_SECONDS + window.offset - ahead
+    return FixedWindow(window.range_count * DAY_SECONDS, slide, origin % slide)
 
 
 def _zones(window: Window) -> frozenset[str]:

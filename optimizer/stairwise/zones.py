@@ -68,6 +68,16 @@ def todays_name(zone: str) -> str:
     return _former_names().get(zone, zone)
 
 
+def fixed_offset(zone: str) -> int | None:
+    """Returns how many seconds ahead of UTC a zone is that has no other offset, None for all others.
+
+    >>> fixed_offset("Etc/GMT-1"), fixed_offset("Africa/Abidjan")
+    (3600, None)
+    """
+    ahead = _clock(zone).utcoffset(None)
+    return None if ahead is None else _seconds(ahead)
+
+
 def offsets(zone: str, start: int, end: int) -> tuple[tuple[int, int], ...]:
     """Returns each (first instant, seconds ahead of UTC) in force during [start, end), in order.
 

@@ -111,11 +111,6 @@ def test_phases_that_grow_too_many_are_cut_short(monkeypatch: pytest.MonkeyPatch
     assert not found.is_whole
 
 
-def test_names_give_way_to_declared_ones() -> None:
-    declared = (*tiers("30s"), declared_tier("10s", "20s", parse_window("20s"), Horizon()))
-    assert names(factors(declared, Sharing.DISJOINT)) == ["10s_tier"]
-
-
 def test_value_tiers_stand_beside_declared_windows() -> None:
     found = candidates.factor_candidates(tiers("5m", "1h every 15m"), Sharing.HOLISTIC, batch(values=10.0))
     assert [tier.name for tier in found.tiers] == ["15m_values", "5m_values"]

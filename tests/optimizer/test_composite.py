@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stairwise.composite import HORIZON, MANY, all_unions, distinct_needs, merged, union
+from stairwise.composite import HORIZON, MANY, all_but_one, all_unions, distinct_needs, merged, union
 from stairwise.edges import EdgeSet
 from stairwise.tiers import Horizon, declared_tier
 from stairwise.window import FixedWindow
@@ -54,7 +54,15 @@ def test_needs_are_distinct_and_coarse_ones_come_first() -> None:
     assert [edges.classes for edges in found] == [((86_400, 79_200), (86_400, 82_800)), ((50, 0),), ((20, 0),)]
 
 
-def test_calendars_with_stray_edges_stay_out() -> None:
+def test_stray_edges_are_asked_for_by_their_time_of_day() -> None:
     beirut = declared_tier("d", "d", parse_window("day offset 30m in Asia/Beirut"), Horizon())
     assert beirut.strays
-    assert distinct_needs([beirut, declared_tier("m", "m", FixedWindow(60, 60), Horizon())]) == (EdgeSet.of((60, 0)),)
+    found = distinct_needs([beirut, declared_tier("m", "m", FixedWindow(60, 60), Horizon())])
+    assert found == (EdgeSet.of((86_400, 77_400), (86_400, 79_200), (86_400, 81_000)), EdgeSet.of((60, 0)))
+    assert all(stray in found[0] for stray in beirut.strays)
+
+
+def test_one_of_three_or_more_is_left_out() -> None:
+    assert list(all_but_one(sets(20, 30))) == []
+    found = list(all_but_one(sets(20, 30, 50)))
+    assert found == [union(sets(*chosen)) for chosen in ((30, 50), (20, 50), (20, 30))]

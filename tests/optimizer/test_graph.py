@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from stairwise.aggregate import Sharing
 from stairwise.cost import PaperModel
 from stairwise.edges import EdgeSet
-from stairwise.graph import build, coarsest_class, in_order, legal_arcs
+from stairwise.graph import asked_of_unions, build, coarsest_class, in_order, legal_arcs
 from stairwise.tiers import Horizon, How, Kind, Tier, composite_tier, declared_tier, factor_tier, reads
 from stairwise.window import FixedWindow
 from stairwise.window_text import parse_window
@@ -20,6 +20,7 @@ TEXTS = (
     "28 days every day in Europe/Paris", "28 days every week in Europe/Paris",
     "month to date every day in Europe/Paris",
     "day in Asia/Kathmandu", "year from april", "quarter", "month", "day offset 6h in Europe/Paris",
+    "day offset 30m in Asia/Beirut", "day offset 6h in Pacific/Apia",
 )  # fmt: skip
 
 
@@ -51,6 +52,18 @@ def test_the_fast_rules_find_what_the_definition_allows(sharing: Sharing, chosen
     }
     found = arcs(tuple(tiers), sharing)
     assert {(parent, child) for parent, child, _ in found} == expected
+
+
+def test_calendars_read_unions_that_hold_their_stray_edges() -> None:
+    beirut = tier("day offset 30m in Asia/Beirut")
+    without, with_strays = (
+        composite_tier(name, edges | EdgeSet.of((25_200, 0)))
+        for name, edges in (("without", beirut.needs), ("with", asked_of_unions(beirut)))
+    )
+    found = arcs((beirut, without, with_strays), Sharing.DISJOINT)
+    assert found == {("with", "without", How.DISJOINT), ("with", beirut.name, How.DISJOINT)}
+    assert reads(beirut, with_strays, Sharing.DISJOINT) is How.DISJOINT
+    assert reads(beirut, without, Sharing.DISJOINT) is None
 
 
 def test_a_tier_stands_behind_all_that_it_could_read() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from itertools import permutations
 
 import pytest
 from hypothesis import given, settings
@@ -24,6 +25,7 @@ from tests.optimizer.workloads import options, rollup, rollups
 
 ROUNDING = Fraction(1, 10**9)
 PAPER = Options(pricing=Pricing.PAPER, tiers=TiersAllowed.FACTOR)
+COMPOSITE = Options(pricing=Pricing.PAPER)
 SECONDS = (20, 30, 40)
 
 
@@ -53,6 +55,49 @@ def test_order_makes_no_difference(asked: Rollup, how: Options, data: st.DataObj
         estimates=asked.estimates,
     )
     assert to_json(encode_plan(optimize(shuffled, how))) == to_json(encode_plan(optimize(asked, how)))
+
+
+# ---- names
+
+
+@pytest.mark.parametrize(
+    ("windows", "how", "helper"),
+    [
+        ("20s,30s,40s", COMPOSITE, "cut_1d2e1ee9"),
+        ("20s,30s,40s as cut_1d2e1ee9", COMPOSITE, "cut_1d2e1ee9_tier"),
+        ("20s,30s as Cut_1D2E1EE9,40s", COMPOSITE, "cut_1d2e1ee9_tier"),
+        ("20s as cut_1d2e1ee9_Tier,30s,40s as CUT_1D2E1EE9", COMPOSITE, "cut_1d2e1ee9_tier_tier"),
+        ("20s,30s,40s as 10s", PAPER, "10s_tier"),
+        ("20s,30s,40s as 10S", PAPER, "10s_tier"),
+        ("20s,30s,40s as 10s", replace(PAPER, algorithm=Algorithm.PAPER_3), "10s_tier"),
+        ("20s as 10S,30s,40s", replace(PAPER, algorithm=Algorithm.PAPER_3), "10s_tier"),
+    ],
+)
+def test_helpers_give_way_to_the_names_of_declared_windows(windows: str, how: Options, helper: str) -> None:
+    for order in permutations(windows.split(",")):
+        plan = planned(",".join(order), how=how)
+        assert [step.tier.name for step in plan.steps if step.tier.kind is not Kind.DECLARED] == [helper]
+        assert {step.reads for step in plan.steps if step.tier.range_s in {20, 30}} == {helper}
+        assert plan.totals == planned("20s,30s,40s", how=how).totals
+
+
+def test_helpers_that_keep_values_give_way_too() -> None:
+    texts = ["1h every 15m", "2h every 15m", "1d as 15M_values"]
+    plan = plan_workload(Workload.of_windows(texts, "median", Estimates(distinct_values=20)), Options())
+    assert [step.tier.name for step in plan.steps if step.tier.keeps_values] == ["15m_values_tier"]
+
+
+@settings(max_examples=20)
+@given(rollups(), options(), st.data())
+def test_a_window_may_have_the_name_of_any_helper(asked: Rollup, how: Options, data: st.DataObject) -> None:
+    plan = optimize(asked, how)
+    helpers = [step.tier.name for step in plan.steps if step.tier.kind is not Kind.DECLARED]
+    wanted = [name.upper() if data.draw(st.booleans()) else name for name in helpers][: len(asked.windows)]
+    renamed = [replace(window, name=name) for window, name in zip(asked.windows, wanted, strict=False)]
+    again = optimize(replace(asked, windows=(*renamed, *asked.windows[len(renamed) :])), how)
+    names = [step.tier.name.lower() for step in again.steps]
+    assert len(set(names)) == len(names)
+    assert again.totals == plan.totals
 
 
 # ---- the price
@@ -145,6 +190,22 @@ def test_a_minimum_may_read_windows_that_overlap_and_a_sum_may_not() -> None:
     assert How.OVERLAPPING not in {step.how for step in planned(windows, "sum", PAPER).steps}
     forced = replace(PAPER, sharing=Sharing.OVERLAPPING)
     assert planned(windows, "sum", forced).totals == planned(windows, "min", PAPER).totals
+
+
+@pytest.mark.parametrize("aggregate", ["min", "sum", "median"])
+@pytest.mark.parametrize(
+    "windows",
+    [
+        "3000000d,3000001d",
+        "3660000d,1830001d,1220000d every 7d",
+        "3660000d every 1220001d,3659999d every 3d",
+    ],
+)
+@pytest.mark.parametrize("pricing", Pricing)
+def test_no_helper_is_longer_than_a_window_may_be(windows: str, aggregate: str, pricing: Pricing) -> None:
+    for algorithm in Algorithm:
+        plan = planned(windows, aggregate, Options(pricing=pricing, algorithm=algorithm))
+        assert len([step for step in plan.steps if step.tier.kind is Kind.DECLARED]) == len(windows.split(","))
 
 
 def test_an_exact_median_reads_raw_rows_or_windows_as_long() -> None:

@@ -178,6 +178,40 @@ def test_many_windows_are_planned_in_rounds_and_bounded() -> None:
     assert not found.is_proven
 
 
+@pytest.mark.parametrize(
+    ("sharing", "windows", "cost"),
+    [
+        (Sharing.DISJOINT, ((12, 12), (12, 4), (12, 6), (12, 8), (24, 24), (24, 12), (24, 3), (24, 4)), 84),
+        (
+            Sharing.DISJOINT,
+            ((12, 11), (12, 12), (36, 6), (36, 9), (36, 12), (36, 15), (36, 18)),
+            Fraction(991, 11),
+        ),
+        (
+            Sharing.OVERLAPPING,
+            ((30, 9), (30, 16), (30, 30), (60, 2), (60, 3), (60, 8), (60, 15), (60, 28)),
+            Fraction(2974, 15),
+        ),
+    ],
+    ids=["beside each other", "one below the other", "covering"],
+)
+def test_hopping_helpers_and_unions_are_chosen_together(
+    sharing: Sharing, windows: tuple[tuple[int, int], ...], cost: Number
+) -> None:
+    asked = problem((FixedWindow(length, slide) for length, slide in windows), sharing)
+    assert plan(asked, TiersAllowed.COMPOSITE).solution.cost == cost
+
+
+def test_stray_edges_do_not_keep_a_calendar_from_mixed_tiers() -> None:
+    texts = ("day offset 30m in Asia/Beirut", "7h", "450m", "11h")
+    declared = tuple(declared_tier(text, text, parse_window(text), Horizon()) for text in texts)
+    asked = Problem(declared=declared, sharing=Sharing.DISJOINT, model=BATCH, eta=1, steps=1_000)
+    found = plan(asked, TiersAllowed.COMPOSITE)
+    parents = {found.solution.parents[node] for node, tier in enumerate(found.graph.tiers, 1) if tier.strays}
+    assert all(parent and found.graph.tiers[parent - 1].kind is Kind.COMPOSITE for parent in parents)
+    assert not found.is_proven
+
+
 def test_calendars_and_offsets_are_planned_together() -> None:
     texts = ("5m", "20m offset 5m", "day in Europe/Paris", "day offset 30m in Asia/Beirut", "month in Europe/Paris")
     declared = tuple(declared_tier(text, text, parse_window(text), Horizon()) for text in texts)
@@ -234,7 +268,7 @@ def test_many_windows_of_one_range_are_picked_from_one() -> None:
     assert found.lower_bound <= found.solution.cost
 
 
-def test_a_helper_of_edges_that_are_no_class_is_not_cut_down() -> None:
+def test_calendars_with_stray_edges_are_merged_with_many_others() -> None:
     texts = (
         "7m",
         "11m",
@@ -253,7 +287,13 @@ def test_a_helper_of_edges_that_are_no_class_is_not_cut_down() -> None:
     found = plan(asked, TiersAllowed.COMPOSITE)
     beirut = [node for node, tier in enumerate(found.graph.tiers, 1) if tier.strays]
     parents = {found.graph.tiers[(found.solution.parents[node] or 1) - 1].kind for node in beirut}
-    assert parents == {Kind.FACTOR}
+    assert parents == {Kind.COMPOSITE}
+
+
+def test_a_helper_that_hops_is_not_cut_down_among_many() -> None:
+    asked = problem(FixedWindow(360, slide) for slide in range(14, 66, 2))
+    found = plan(asked, TiersAllowed.COMPOSITE)
+    assert [tier.name for tier in found.tiers if tier.kind is not Kind.DECLARED] == ["6m_every_2s"]
 
 
 def test_many_windows_of_values_share_unions_that_keep_values() -> None:

@@ -15,8 +15,11 @@ from stairwise.errors import DeclarationError, DeclarationProblems, DurationErro
 from stairwise.instant import format_instant, parse_instant
 from stairwise.names import text_of
 from stairwise.rollup import Catalog, DeclaredWindow, Estimates, Late, Layout, NullTime, Rollup, Source
+from stairwise.rules import meaning
 from stairwise.span import Cadence, Lookback, Span
+from stairwise.window import CumulateWindow, Window
 from stairwise.window_text import parse_window
+from stairwise.windowing import windows_at
 from tests.strategies import instants, windows, zones
 
 FULL = """\
@@ -306,6 +309,65 @@ def test_a_zone_has_one_meaning_under_its_former_name(windows: list[str], *, is_
         assert [declared.text for declared in trips(windows=windows).windows] == windows
 
 
+@pytest.mark.parametrize(
+    "windows",
+    [
+        ["1d", "day"],
+        ["24h", "day in Etc/UTC"],
+        ["day", "1d"],
+        ["1w", "week"],
+        ["7d", "7 days"],
+        ["2d", "2 days"],
+        ["2w", "2 weeks"],
+        ["7d offset 3d", "week from sunday"],
+        ["1d offset 6h", "day offset 6h"],
+        ["28d every 1d", "28 days every day"],
+        ["4w every 1w offset 1h30m", "28 days every week offset 90m"],
+        ["1d offset 23h", "day in Etc/GMT-1"],
+        ["1w offset 5h", "week in Etc/GMT+5"],
+        ["day offset 1h", "day in Etc/GMT+1"],
+        ["1w to date every 1d", "week to date every day"],
+        ["week to date every 6h", "1w to date every 6h"],
+        ["month to date every 1d", "month to date every day"],
+        ["2 weeks from sunday to date every 5 days", "2 weeks from sunday to date every 5d"],
+        ["day to date every 1d", "1d"],
+    ],
+)
+def test_days_that_always_have_24_hours_are_a_fixed_length(windows: list[str]) -> None:
+    with pytest.raises(RollupError) as raised:
+        trips(windows=windows)
+    assert str(raised.value) == f"window '{windows[1]}': the same as '{windows[0]}'. Hint: keep one of the two."
+
+
+@pytest.mark.parametrize(
+    "windows",
+    [
+        ["1d", "day in Europe/Paris"],
+        ["1d", "day in Africa/Abidjan"],
+        ["7d", "week"],
+        ["1d", "day in Etc/GMT-1", "day offset 1h"],
+        ["28d every 1d", "28 days every 2 days"],
+        ["31d every 28d", "31 days every month"],
+        ["month every 7 days", "28 days every 7 days"],
+        ["1w to date every 1d", "week to date every 12h", "week"],
+        ["month to date every day in Europe/Paris", "month to date every 1d in Europe/Paris"],
+    ],
+)
+def test_windows_that_only_look_alike_stay_apart(windows: list[str]) -> None:
+    assert [declared.text for declared in trips(windows=windows).windows] == windows
+
+
+@given(windows(), instants())
+def test_two_windows_of_one_meaning_are_the_same_at_every_instant(window: Window, instant: int) -> None:
+    one, *others = meaning(window)
+    if not others:
+        assert windows_at(one, instant) == windows_at(window, instant)
+    else:
+        assert isinstance(window, CumulateWindow)
+        for part, own in zip((one, *others), (window.period, window.step), strict=True):
+            assert windows_at(part, instant) == windows_at(own, instant)
+
+
 def test_a_directory_beside_the_source_is_none_of_its_own() -> None:
     assert trips(source=Source(path="lake/rollups/trips/1h_raw", time="t")).target == "lake/rollups/trips"
     assert trips(source=Source(table="lake.trips", time="t"), target=Catalog("lake")).target == Catalog("lake")
@@ -392,7 +454,7 @@ def sources(draw: st.DrawFn) -> Source:
 
 @st.composite
 def rollups(draw: st.DrawFn) -> Rollup:
-    declared = draw(st.lists(windows(), min_size=1, max_size=4, unique=True))
+    declared = draw(st.lists(windows(), min_size=1, max_size=4, unique_by=meaning))
     lateness = draw(st.none() | spans())
     return Rollup(
         name=draw(st.sampled_from(["trips", "no", "Null", "y"])),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from stairwise.aggregate import CATALOGUE, Aggregate, Sharing
-from stairwise.batch_cost import BatchModel, Constants
+from stairwise.batch_cost import BatchModel
+from stairwise.constants import Constants
 from stairwise.cost import PaperModel
 from stairwise.errors import AggregateError, RollupError, UsageError, WindowError
 from stairwise.options import Options, Pricing
@@ -143,6 +144,9 @@ def test_an_aggregate_may_be_a_whole_call() -> None:
             WindowError,
             "window '1h every 2h': the slide (7200 s) is longer than the range (3600 s). Hint: try 2h every 1h.",
         ),
+        (["1d", "day"], "sum", RollupError, "window 'day': the same as '1d'. Hint: keep one of the two."),
+        (["5m"], "", AggregateError, "aggregate '': it is empty. Hint: name one, such as sum."),
+        (["5m"], " \t", AggregateError, "aggregate ' \\t': it is empty. Hint: name one, such as sum."),
         (
             ["5m"],
             "mean",

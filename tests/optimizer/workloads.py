@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from stairwise.options import Algorithm, Options, Pricing, TiersAllowed
 from stairwise.rollup import DeclaredWindow, Estimates, Rollup, Source
+from stairwise.rules import meaning
 from stairwise.window import FixedWindow, Window
 from tests.strategies import windows
 
@@ -45,7 +46,7 @@ def related_windows() -> st.SearchStrategy[FixedWindow]:
 
 def rollups(most: int = 5) -> st.SearchStrategy[Rollup]:
     given = st.lists(related_windows(), min_size=1, max_size=most, unique=True) | st.lists(
-        windows(), min_size=1, max_size=most, unique=True
+        windows(), min_size=1, max_size=most, unique_by=meaning
     )
     return st.builds(rollup, given, aggregates(), st.sampled_from(STARTS))
 
