@@ -93,6 +93,7 @@ def test_the_wheel_announces_the_command_the_plugin_and_the_provider(wheel: Path
     assert {name: dict(entry_points[name]) for name in entry_points.sections()} == {
         "console_scripts": {"stairwise": "stairwise.cli:main"},
         "stairwise.commands": {name: f"stairwise_spark.commands:{name}" for name in ENGINE_COMMANDS},
+        "stairwise.engine": {"measure": "stairwise_spark.commands:measure"},
         "airflow.plugins": {"stairwise": "stairwise_airflow.plugin:StairwisePlugin"},
         "apache_airflow_provider": {"provider_info": "stairwise_airflow.provider:get_provider_info"},
     }

@@ -4,33 +4,23 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from difflib import get_close_matches
 from enum import Enum
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
 from stairwise.aggregate import Sharing
+from stairwise.calibration import chosen
 from stairwise.errors import UsageError
 from stairwise.options import Algorithm, Options, Pricing, TiersAllowed
 from stairwise.rollup import Estimates
 
 _Case = TypeVar("_Case", bound=Enum)
 _MOST_DIGITS = 18
-_NO_SPARK = "leave it out: plan needs no Spark."
-# What each option of the interface is for that needs an engine, and what to do until there is one.
-_NOT_YET = {
-    "--measure": (
-        "takes the statistics from the source",
-        "say what you know with --rows-per-day and --distinct-keys.",
-    ),
-    "--spark-conf": ("sets a property of Spark", _NO_SPARK),
-    "--master": ("says where Spark runs", _NO_SPARK),
-    "--remote": ("says which Spark Connect server is used", _NO_SPARK),
-}
 # What the package of the engine adds, as entry points of the group ``stairwise.commands``.
 ENGINE_COMMANDS = {
     "backfill": "fill the tables of a declaration from the events; resumable",
+    "calibrate": "measure what work costs here, for the seconds of a plan",
     "run": "write every window that ends in a range",
 }
 _EPILOG = """\
@@ -43,7 +33,15 @@ examples:
 """
 
 
-class Given(argparse.Namespace):
+class Place(argparse.Namespace):
+    """Where Spark runs, as far as the command line says; see `add_place`."""
+
+    master: str | None
+    remote: str | None
+    spark_conf: list[tuple[str, str]]
+
+
+class Given(Place):
     """What the command line says of plan, with the types that the parser gives it."""
 
     version = False
@@ -56,6 +54,8 @@ class Given(argparse.Namespace):
     out: Path | None
     rows_per_day: int | None
     distinct_keys: int | None
+    measure: bool
+    constants: str | None
     tiers: TiersAllowed
     algorithm: Algorithm
     cost_model: Pricing
@@ -70,21 +70,23 @@ class Given(argparse.Namespace):
                 "--eta: only the paper's cost model counts events per second.",
                 hint="add --cost-model paper, or say --rows-per-day.",
             )
+        if self.constants is not None and self.cost_model is Pricing.PAPER:
+            raise UsageError(
+                "--constants: the paper's cost model counts reads, not seconds.",
+                hint="leave one of the two out.",
+            )
         return Options(
             algorithm=self.algorithm,
             tiers=self.tiers,
             pricing=self.cost_model,
             sharing=self.semantics,
             eta=self.eta,
+            calibration=None if self.cost_model is Pricing.PAPER else chosen(self.constants),
         )
 
     def estimates(self, declared: Estimates) -> Estimates:
         """What is known of the events; the command line knows better than the file."""
-        return replace(
-            declared,
-            rows_per_day=self.rows_per_day or declared.rows_per_day,
-            distinct_keys=self.distinct_keys or declared.distinct_keys,
-        )
+        return Estimates(rows_per_day=self.rows_per_day, distinct_keys=self.distinct_keys).over(declared)
 
 
 def parse(arguments: Sequence[str]) -> Given:
@@ -123,9 +125,6 @@ def _unknown(word: str) -> UsageError:
     if not word.startswith("-"):
         return UsageError(f"'{word}' is one argument too many.", hint="quote what belongs together.")
     option = word.partition("=")[0]
-    if option in _NOT_YET:
-        purpose, hint = _NOT_YET[option]
-        return UsageError(f"{option} {purpose}; this version does not have it yet.", hint=hint)
     close = get_close_matches(option, _options(), n=1, cutoff=0.75)
     hint = f"did you mean {close[0]}?" if close else "see stairwise plan --help."
     return UsageError(f"there is no option '{word}'.", hint=hint)
@@ -133,7 +132,8 @@ def _unknown(word: str) -> UsageError:
 
 def _options() -> list[str]:
     """The options of plan."""
-    return [f"--{name.replace('_', '-')}" for name in Given.__annotations__ if name != "file"]
+    names = [*Given.__annotations__, *Place.__annotations__]
+    return [f"--{name.replace('_', '-')}" for name in names if name != "file"]
 
 
 class Parser(argparse.ArgumentParser):
@@ -165,6 +165,8 @@ def parser() -> argparse.ArgumentParser:
     _add_outputs(plan)
     _add_estimates(plan)
     _add_search_options(plan)
+    add_constants(plan)
+    add_place(plan, "where Spark runs, with --measure (default: on this machine)")
     return top
 
 
@@ -179,6 +181,33 @@ def _add_estimates(plan: argparse.ArgumentParser) -> None:
     group = plan.add_argument_group("what is known of the events (default: as FILE says)")
     group.add_argument("--rows-per-day", metavar="N", type=_count, help="events in a day")
     group.add_argument("--distinct-keys", metavar="K", type=_count, help="different combinations of the keys")
+    group.add_argument("--measure", action="store_true", help="count them in the source, or in a sample (needs Spark)")
+
+
+def add_place(command: argparse.ArgumentParser, title: str = "where to run (default: Spark on this machine)") -> None:
+    """Add the options that say where Spark runs."""
+    group = command.add_argument_group(title)
+    group.add_argument("--master", metavar="URL", help="a cluster")
+    group.add_argument("--remote", metavar="URL", help="a Spark Connect server, sc://HOST")
+    group.add_argument(
+        "--spark-conf", metavar="K=V", type=_setting, action="append", default=[], help="a setting of Spark; repeatable"
+    )
+
+
+def add_constants(command: argparse.ArgumentParser) -> None:
+    """Add the option that says whose constants the prices have."""
+    command.add_argument(
+        "--constants",
+        metavar="FILE",
+        help="what stairwise calibrate has measured, or default (default: what STAIRWISE_CONSTANTS names, if it does)",
+    )
+
+
+def _setting(text: str) -> tuple[str, str]:
+    key, sign, value = text.partition("=")
+    if not (key and sign):
+        raise argparse.ArgumentTypeError(f"'{text}' is not KEY=VALUE")
+    return key, value
 
 
 def _add_search_options(plan: argparse.ArgumentParser) -> None:
@@ -246,7 +275,22 @@ def _check_together(given: Given) -> None:
     outputs = [path for path in (given.out, given.svg) if path is not None]
     if given.windows == "-" and outputs:
         raise UsageError("--windows - prints what it plans, --out and --svg cannot.", hint="leave them out.")
+    _check_measuring(given)
     _check_places(outputs, given.file)
+
+
+def _check_measuring(given: Given) -> None:
+    """Refuse to measure what is not there or not asked for, and a place for Spark without need of it."""
+    if given.measure and given.file is None:
+        raise UsageError("--measure looks at a source, and --windows have none.", hint="give a FILE.")
+    if given.measure and given.cost_model is Pricing.PAPER:
+        raise UsageError(
+            "--measure: the paper's cost model asks nothing of the source.", hint="leave one of the two out."
+        )
+    place = {"--master": given.master, "--remote": given.remote, "--spark-conf": given.spark_conf}
+    named = next((option for option, value in place.items() if value), None)
+    if named is not None and not given.measure:
+        raise UsageError(f"{named}: plan needs no Spark.", hint="leave it out, or add --measure.")
 
 
 def _check_places(outputs: Sequence[Path], file: str | None) -> None:

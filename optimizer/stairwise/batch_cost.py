@@ -20,41 +20,13 @@ from functools import lru_cache
 from math import ceil, expm1, inf, log1p
 from typing import NamedTuple, assert_never
 
+from stairwise.constants import Constants
 from stairwise.cost import Cost, Prices
 from stairwise.errors import PlanError
 from stairwise.final_aggregation import choose, work
+from stairwise.measured import KeyCurve
 from stairwise.tiers import DAY, How, Tier
 from stairwise.window import CumulateWindow
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Constants:
-    """Prices in seconds of wall clock on two cores: Spark 4.2.0 and Delta 4.4.0, warm; measured on 20 million rows.
-
-    Attributes:
-        scan_row: Decode one event of a Parquet file.
-        fold_row: Add one event to the state of its group.
-        build_row: Make a new group: one row of a tier.
-        merge_row: Read one row of a tier and merge it into a window.
-        merge_byte: The same for each byte of the row's width.
-        move_row: Make one partial row and send it to its key's partition.
-        write_byte: Encode and write one byte of a tier.
-        commit: Plan and commit one table in one run, beside others.
-        shared_commit: The same where all tiers are one table.
-        partition_rows: Rows of one partition of an input whose files are in time order, each of which sends its own
-            partial row for a group.
-    """
-
-    scan_row: float = 24e-9
-    fold_row: float = 10e-9
-    build_row: float = 200e-9
-    merge_row: float = 40e-9
-    merge_byte: float = 1e-9
-    move_row: float = 300e-9
-    write_byte: float = 3e-9
-    commit: float = 0.13
-    shared_commit: float = 0.02
-    partition_rows: int = 2_500_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +58,9 @@ class BatchModel:
         is_invertible: Whether a running total may put overlapping windows together.
         is_holistic: Whether each event has to travel to its group, since nothing smaller stands for it.
         commit_s: The fixed cost of one table in one run.
+        curve: Keys among events, as measured; None: each key is as frequent as any other.
+        constants: What work costs.
+        workday: When it is done.
     """
 
     rows_per_s: float
@@ -95,7 +70,8 @@ class BatchModel:
     is_invertible: bool
     is_holistic: bool
     commit_s: float
-    constants: Constants = Constants()
+    curve: KeyCurve | None = None
+    constants: Constants = field(default_factory=Constants)
     workday: Workday = Workday()
     _known: dict[Tier, _Facts] = field(default_factory=dict["Tier", "_Facts"], init=False, repr=False, compare=False)
 
@@ -224,8 +200,14 @@ class BatchModel:
     def _partial_rows(self, child: _Facts, rows_per_window: float) -> float:
         """Rows that are left to move when each input partition has combined what it holds of a window."""
         parts = 1 + rows_per_window / self.constants.partition_rows
-        in_part = _distinct(child.domain, self.rows_per_s * child.seconds / parts)
+        in_part = self._distinct(child.domain, self.rows_per_s * child.seconds / parts)
         return child.rate * self.period_s * parts * in_part
+
+    def _distinct(self, domain: float, events: float) -> float:
+        """How many of the possible keys turn up among so many events: as measured, else by Cardenas' formula."""
+        if self.curve is not None and domain == self.keys:
+            return self.curve.at(events)
+        return min(events, 1.0 if domain <= 1 else -domain * expm1(events * log1p(-1 / domain)))
 
     def _merges_per_row(self, child: _Facts, parent: _Facts) -> float:
         """How often a slice is merged when all of history goes by in order and windows share slices."""
@@ -243,7 +225,7 @@ class BatchModel:
         rate = 1 / tier.slide_s if tier.slide_s else float(tier.rate)
         seconds = tier.range_s or 1 / rate
         domain = self.keys * (self.values or 1.0) if tier.keeps_values else self.keys
-        rows = _distinct(domain, self.rows_per_s * seconds)
+        rows = self._distinct(domain, self.rows_per_s * seconds)
         firings = min(1 / self.workday.interval_s, rate)
         unread = max(0.0, self.workday.interval_s - 1 / rate)
         written = rate * rows * self.period_s
@@ -263,11 +245,6 @@ class BatchModel:
             keeping=keeping,
             making=keeping + written * self.constants.build_row,
         )
-
-
-def _distinct(domain: float, events: float) -> float:
-    """How many of the possible keys turn up among so many events: Cardenas' formula, never more than the events."""
-    return min(events, 1.0 if domain <= 1 else -domain * expm1(events * log1p(-1 / domain)))
 
 
 class _Facts(NamedTuple):

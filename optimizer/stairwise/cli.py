@@ -9,22 +9,38 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from io import TextIOWrapper
 from pathlib import Path
-from typing import BinaryIO, TextIO, TypeGuard
+from typing import TYPE_CHECKING, BinaryIO, Protocol, TextIO, TypeGuard
 
 from stairwise.arguments import ENGINE_COMMANDS, Given, parse, parser
 from stairwise.codec import encode_error, encode_plan, to_json
 from stairwise.errors import DeclarationProblems, Problem, StairwiseError, UsageError
+from stairwise.measured import Measured
+from stairwise.options import Options
 from stairwise.pipeline import plan_workload
 from stairwise.plan import Plan
 from stairwise.rollup import Estimates, Rollup
 from stairwise.workload import Workload
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
 STDIN = "<stdin>"  # where the problems of a declaration on standard input are
 _INTERRUPTED = 130  # as shells have it: 128 + SIGINT
+
+
+class Measure(Protocol):
+    """What an engine brings for ``plan --measure``: the entry point ``measure`` of the group ``stairwise.engine``."""
+
+    def __call__(
+        self, rollup: Rollup, *, master: str | None, remote: str | None, conf: tuple[tuple[str, str], ...]
+    ) -> Measured:
+        """What there is in the rollup's source; the rest says where to look."""
+        ...
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -74,7 +90,9 @@ def _run(arguments: Sequence[str]) -> int:
         parser().print_help()
         return 0
     if arguments[0] in ENGINE_COMMANDS:
-        return _command(arguments[0])(arguments[1:])
+        with _needing_spark(f"'{arguments[0]}'"):
+            command: Callable[[Sequence[str]], int] = _entry("stairwise.commands", arguments[0]).load()
+            return command(arguments[1:])
     given = parse(arguments)
     if given.version:
         print(f"stairwise {_version()}")
@@ -82,19 +100,24 @@ def _run(arguments: Sequence[str]) -> int:
     return _plan(given)
 
 
-def _command(name: str) -> Callable[[Sequence[str]], int]:
-    """A command of the engine."""
+def _entry(group: str, name: str) -> EntryPoint:
+    """What the package of the engine brings."""
     from importlib.metadata import entry_points
 
+    for entry in entry_points(group=group, name=name):
+        return entry
+    raise UsageError(f"'{name}' is not installed.", hint="install Stairwise as a package, with pip.")
+
+
+@contextmanager
+def _needing_spark(what: str) -> Generator[None]:
+    """Say what to install where a module of the engine is missing."""
     try:
-        for entry in entry_points(group="stairwise.commands", name=name):
-            command: Callable[[Sequence[str]], int] = entry.load()
-            return command
+        yield
     except ImportError as error:
         raise UsageError(
-            f"'{name}' runs on Spark, and Python has no module {error.name}.", hint="pip install 'stairwise[spark]'."
+            f"{what} runs on Spark, and Python has no module {error.name}.", hint="pip install 'stairwise[spark]'."
         ) from error
-    raise UsageError(f"'{name}' is not installed.", hint="install Stairwise as a package, with pip.")
 
 
 def _version() -> str:
@@ -107,10 +130,12 @@ def _version() -> str:
 
 
 def _plan(given: Given) -> int:
+    options = given.options
     if given.windows == "-":
-        return _stream(given, _standard_input())
+        return _stream(given, options, _standard_input())
+    workload = _workload(given)
     started = time.perf_counter()
-    plan = plan_workload(_workload(given), given.options)
+    plan = plan_workload(workload, options)
     _show(given, plan, time.perf_counter() - started)
     return 0
 
@@ -119,8 +144,15 @@ def _workload(given: Given) -> Workload:
     """The windows of the file, or those of the command line."""
     if given.file is None:
         return _typed(given, given.windows or "")
-    workload = Workload.of(_declared(given.file))
-    return replace(workload, estimates=given.estimates(workload.estimates))
+    rollup = _declared(given.file)
+    workload = Workload.of(rollup)
+    if not given.measure:
+        return replace(workload, estimates=given.estimates(workload.estimates))
+    with _needing_spark("--measure"):
+        measure: Measure = _entry("stairwise.engine", "measure").load()
+        found = measure(rollup, master=given.master, remote=given.remote, conf=tuple(given.spark_conf))
+    known = found.estimates.over(workload.estimates)
+    return replace(workload, estimates=given.estimates(known), measured=found)
 
 
 def _declared(file: str) -> Rollup:
@@ -147,16 +179,17 @@ def _typed(given: Given, windows: str) -> Workload:
     texts = [text.strip() for text in windows.split(",")]
     if "" in texts:
         raise UsageError(f"windows '{windows.strip()}': one of them is empty.", hint="try 5m, 1h.")
-    return Workload.of_windows(texts, given.aggregate or "sum", given.estimates(Estimates()))
+    aggregate = "sum" if given.aggregate is None else given.aggregate
+    return Workload.of_windows(texts, aggregate, given.estimates(Estimates()))
 
 
-def _stream(given: Given, lines: Iterable[bytes]) -> int:
+def _stream(given: Given, options: Options, lines: Iterable[bytes]) -> int:
     """Plan a set of windows a line; a line that is none gets an error in its place, and the rest go on."""
     code = 0
     for line in lines:
         started = time.perf_counter()
         try:
-            plan = plan_workload(_typed(given, line.decode(errors="replace")), given.options)
+            plan = plan_workload(_typed(given, line.decode(errors="replace")), options)
             document = encode_plan(plan, seconds=time.perf_counter() - started)
         except StairwiseError as error:
             document, code = encode_error(error), UsageError.exit_code

@@ -19,13 +19,15 @@ from stairwise.errors import CodecError, DeclarationError, DeclarationProblems, 
 from stairwise.final_aggregation import Technique
 from stairwise.instant import format_instant, parse_instant
 from stairwise.json_fields import HINT, Fields, Json
+from stairwise.measured import Measured, Slice
 from stairwise.network import Number
 from stairwise.options import Algorithm, Pricing, TiersAllowed
 from stairwise.plan import Alternative, Plan, Search, Step, Totals
-from stairwise.rollup import Rollup
+from stairwise.rollup import Estimates, Rollup
 from stairwise.tiers import Horizon, How, Kind, Tier, composite_tier, declared_tier, factor_tier
 from stairwise.window import CalendarSpan, CalendarWindow, CumulateWindow, FixedWindow, Window
 from stairwise.window_text import parse_window
+from stairwise.windowing import Interval
 
 PLAN_SCHEMA = "stairwise.plan/1"
 ERROR_SCHEMA = "stairwise.error/1"
@@ -43,6 +45,7 @@ def encode_plan(plan: Plan, *, seconds: float | None = None) -> dict[str, Json]:
         "algorithm": plan.search.algorithm.value,
         "tiers_allowed": plan.search.tiers_allowed.value,
         "tiers": [_encode_step(step) for step in plan.steps],
+        "passes": [{"reads": each.reads, "tiers": [step.tier.name for step in each.steps]} for each in plan.passes()],
         "cost": {
             "total": _number(totals.total),
             "unshared": _number(totals.unshared),
@@ -55,6 +58,7 @@ def encode_plan(plan: Plan, *, seconds: float | None = None) -> dict[str, Json]:
             "unit": totals.unit,
         },
         "horizon": [format_instant(plan.horizon.start), format_instant(plan.horizon.end)],
+        "measured": None if plan.measured is None else _encode_measured(plan.measured),
         "notes": list(plan.notes),
         "declaration": None if plan.declaration is None else plan.declaration.to_yaml(),
     }
@@ -146,6 +150,21 @@ def _encode_span(span: CalendarSpan) -> Json:
     return {"unit": span.unit.value, "count": span.count, "anchor": span.anchor}
 
 
+def _encode_measured(measured: Measured) -> Json:
+    known = measured.estimates
+    return {
+        "rows": measured.rows,
+        "range": [format_instant(instant) for instant in measured.span],
+        "rows_per_day": known.rows_per_day,
+        "distinct_keys": known.distinct_keys,
+        "distinct_values": known.distinct_values,
+        "slices": [{"seconds": each.seconds, "rows": each.rows, "keys": each.keys} for each in measured.slices],
+        "sample": measured.sample,
+        "bytes": measured.bytes,
+        "version": measured.version,
+    }
+
+
 def _number(number: Number) -> int | float | str:
     """A number as JSON has it; a fraction that is no integer, or an integer that no JSON reader takes, as a text.
 
@@ -200,16 +219,42 @@ def _decode(top: Fields) -> Plan:
         steps=tuple(_decode_step(tier, horizon) for tier in top.list_of_fields("tiers")),
         totals=_decode_totals(top.fields("cost")),
         horizon=horizon,
+        measured=_decode_measured(top.optional_fields("measured")),
         notes=tuple(top.texts("notes")),
     )
 
 
 def _decode_horizon(top: Fields) -> Horizon:
-    match [parse_instant(text) for text in top.texts("horizon")]:
+    return Horizon(*_decode_span(top, "horizon"))
+
+
+def _decode_span(fields: Fields, name: str) -> Interval:
+    match [parse_instant(text) for text in fields.texts(name)]:
         case [start, end] if start < end:
-            return Horizon(start, end)
+            return Interval(start, end)
         case _:
-            raise top.refusal("horizon", "a list of two instants, the earlier one first")
+            raise fields.refusal(name, "a list of two instants, the earlier one first")
+
+
+def _decode_measured(fields: Fields | None) -> Measured | None:
+    if fields is None:
+        return None
+    return Measured(
+        rows=fields.integer("rows"),
+        span=_decode_span(fields, "range"),
+        estimates=Estimates(
+            rows_per_day=fields.optional_integer("rows_per_day"),
+            distinct_keys=fields.optional_integer("distinct_keys"),
+            distinct_values=fields.optional_integer("distinct_values"),
+        ),
+        slices=tuple(
+            Slice(each.integer("seconds"), each.real("rows"), each.real("keys"))
+            for each in fields.list_of_fields("slices")
+        ),
+        sample=fields.integer("sample"),
+        bytes=fields.optional_integer("bytes"),
+        version=fields.optional_integer("version"),
+    )
 
 
 def _decode_totals(cost: Fields) -> Totals:

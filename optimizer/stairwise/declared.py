@@ -375,6 +375,18 @@ class Estimates:
                 _COUNT.take(number, name)
                 counted(number, name)
 
+    def over(self, others: Estimates) -> Estimates:
+        """These; where they know nothing, the others.
+
+        >>> Estimates(distinct_keys=7).over(Estimates(rows_per_day=5, distinct_keys=3))
+        Estimates(rows_per_day=5, distinct_keys=7, distinct_values=None)
+        """
+        return Estimates(
+            rows_per_day=self.rows_per_day or others.rows_per_day,
+            distinct_keys=self.distinct_keys or others.distinct_keys,
+            distinct_values=self.distinct_values or others.distinct_values,
+        )
+
 
 _COUNT = Form(types=(int,), wanted="a whole number", hint="give an int, such as 1000000.")
 ESTIMATES = ("rows_per_day", "distinct_keys", "distinct_values")

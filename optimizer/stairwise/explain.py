@@ -24,6 +24,7 @@ from stairwise.wording import (
     helper_meaning,
     kept_together,
     label,
+    one_pass,
     printable,
     remarks,
     rivals,
@@ -296,6 +297,7 @@ def _small_print(plan: Plan, prices: Prices) -> Iterator[list[Line]]:
     terms = (
         ("cost", f"{prices.explanation}."),
         *_terms(plan),
+        *(("one pass", one_pass(plan, each)) for each in plan.passes()),
         ("aggregates", f"{sharing_meaning(search.semantics)}."),
         ("planner", f"planned with {asked}."),
     )
@@ -303,7 +305,7 @@ def _small_print(plan: Plan, prices: Prices) -> Iterator[list[Line]]:
     yield [(Piece("In words", Style.STRONG),), *meanings]
     if plan.notes:
         notes = (line for note in plan.notes for line in _wrapped(sentence(note), "  · ", "    "))
-        yield [(Piece("Assumed", Style.STRONG),), *notes]
+        yield [(Piece("Assumed" if plan.measured is None else "Measured and assumed", Style.STRONG),), *notes]
 
 
 def _terms(plan: Plan) -> Iterator[tuple[str, str]]:

@@ -29,14 +29,16 @@ class Fields:
         document: What the whole document is called.
         path: Where the object stands in it, as in ``tiers[0].runner_up``; empty for the whole.
         values: The fields.
+        hint: What to do about a document that is not as it must be.
     """
 
     document: str
     path: str
     values: Mapping[str, object]
+    hint: str = HINT
 
     @classmethod
-    def of(cls, value: object, document: str) -> Fields:
+    def of(cls, value: object, document: str, hint: str = HINT) -> Fields:
         """The fields of a whole document.
 
         >>> Fields.of({"tiers": [{"name": 7}]}, "plan").list_of_fields("tiers")[0].text("name")
@@ -44,12 +46,12 @@ class Fields:
         stairwise.errors.CodecError: plan: 'tiers[0].name' is not a text. Hint: use a file that ...
         """
         if not _is_object(value):
-            raise CodecError(f"{document}: not a JSON object.", hint=HINT)
-        return cls(document=document, path="", values=value)
+            raise CodecError(f"{document}: not a JSON object.", hint=hint)
+        return cls(document=document, path="", values=value, hint=hint)
 
     def refusal(self, name: str, wanted: str) -> CodecError:
         """The error for a field that is not what it must be."""
-        return CodecError(f"{self.document}: '{self._place(name)}' is not {wanted}.", hint=HINT)
+        return CodecError(f"{self.document}: '{self._place(name)}' is not {wanted}.", hint=self.hint)
 
     def expect(self, name: str, wanted: Json) -> None:
         """Refuse a field that has not that value."""
@@ -121,10 +123,16 @@ class Fields:
             raise self.refusal(name, "a whole number")
         return number.numerator
 
+    def optional_integer(self, name: str) -> int | None:
+        """A whole number or null."""
+        return None if self.values.get(name) is None else self.integer(name)
+
     def optional_float(self, name: str) -> float | None:
         """A number or null."""
-        if self.values.get(name) is None:
-            return None
+        return None if self.values.get(name) is None else self.real(name)
+
+    def real(self, name: str) -> float:
+        """A number that a float can hold."""
         number = self.number(name)
         if not -float_info.max <= number <= float_info.max:
             raise self.refusal(name, f"a number of at most {float_info.max:.0e}")
@@ -142,7 +150,7 @@ class Fields:
     def _nested(self, value: object, name: str) -> Fields:
         if not _is_object(value):
             raise self.refusal(name, "an object")
-        return Fields(document=self.document, path=self._place(name), values=value)
+        return Fields(document=self.document, path=self._place(name), values=value, hint=self.hint)
 
     def _list(self, name: str) -> list[object]:
         value = self.values.get(name)

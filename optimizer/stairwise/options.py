@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from stairwise.aggregate import Aggregate, Sharing
+from stairwise.constants import Calibration
 from stairwise.errors import UsageError
 
 # Sketches that answer about what a holistic aggregate answers exactly, and that merge.
@@ -55,6 +56,7 @@ class Options:
         pricing: Which cost model prices the plan.
         sharing: What the aggregates allow; None: as they say themselves.
         eta: Events per second in the paper's model.
+        calibration: Whose constants the batch model takes; None: those of this version.
         steps: How much work the proof of optimality may take; work, not time, so that plans do not depend on machines.
     """
 
@@ -63,6 +65,7 @@ class Options:
     pricing: Pricing = Pricing.BATCH
     sharing: Sharing | None = None
     eta: int = 1
+    calibration: Calibration | None = None
     steps: int = 50_000
 
     def __post_init__(self) -> None:

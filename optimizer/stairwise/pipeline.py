@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from math import ceil, gcd
 
@@ -33,6 +34,7 @@ def plan_workload(workload: Workload, options: Options) -> Plan:
     chosen = {
         Algorithm.BEST: found, Algorithm.PAPER_1: paper_1, Algorithm.PAPER_3: paper_3, Algorithm.UNSHARED: naive,
     }[options.algorithm]  # fmt: skip
+    chosen = _with_free_names(chosen)
     total = chosen.solution.cost
     return Plan(
         rollup=workload.name,
@@ -55,8 +57,27 @@ def plan_workload(workload: Workload, options: Options) -> Plan:
             unit=problem.model.unit,
         ),
         horizon=workload.horizon,
+        measured=workload.measured,
         notes=(*workload.assumptions(options), *_notes(workload, problem, chosen)),
     ).check("planning")
+
+
+def _with_free_names(found: Found) -> Found:
+    """The same plan, where each invented tier has a name that no other tier has, whatever its case.
+
+    The planners name tiers by what they are, and that may be the name that a declared window has been given.
+    """
+    tiers = list(found.graph.tiers)
+    taken = {tier.name.lower() for tier in found.tiers if tier.kind is Kind.DECLARED}
+    for node in found.solution.nodes:
+        tier = tiers[node - 1]
+        if tier.kind is not Kind.DECLARED:
+            name = tier.name
+            while name.lower() in taken:
+                name += "_tier"
+            tiers[node - 1] = replace(tier, name=name)
+            taken.add(name.lower())
+    return replace(found, graph=replace(found.graph, tiers=tuple(tiers)))
 
 
 def _steps(problem: Problem, found: Found, *, is_invertible: bool) -> tuple[Step, ...]:

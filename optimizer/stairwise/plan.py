@@ -12,6 +12,7 @@ from stairwise.aggregate import Sharing
 from stairwise.cost import Cost
 from stairwise.errors import PlanError
 from stairwise.final_aggregation import Technique
+from stairwise.measured import Measured
 from stairwise.network import Number
 from stairwise.options import Algorithm, Pricing, TiersAllowed
 from stairwise.quantity import quantity
@@ -53,6 +54,19 @@ class Step:
     cost: Cost
     runner_up: Alternative | None
     why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pass:
+    """Tiers that one pass over the rows of a parent makes, since none of their windows overlap.
+
+    Attributes:
+        reads: The name of the tier whose rows are passed over.
+        steps: Two or more; each reads that tier, or one of the steps before it.
+    """
+
+    reads: str
+    steps: tuple[Step, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +129,7 @@ class Plan:
         steps: How each tier is computed.
         totals: The price, beside other prices.
         horizon: The span of time for which calendar edges were looked up.
+        measured: What was measured of the source; None: nothing.
         notes: What was assumed, for people to read.
     """
 
@@ -124,6 +139,7 @@ class Plan:
     steps: tuple[Step, ...]
     totals: Totals
     horizon: Horizon
+    measured: Measured | None = None
     notes: tuple[str, ...] = ()
 
     def step(self, name: str) -> Step:
@@ -141,6 +157,22 @@ class Plan:
         """The steps that read the tier of that name; None: the raw rows."""
         return tuple(step for step in self.steps if step.reads == name)
 
+    def passes(self) -> tuple[Pass, ...]:
+        """Which tiers are best made together: reading the parent again for each of them would cost more.
+
+        States have to be of fixed width for that, so sketches are merged tier by tier.
+        """
+        aggregates = () if self.declaration is None else self.declaration.aggregates
+        if any(partial.traits.bytes_per_value for _, aggregate in aggregates for partial in aggregate.partials):
+            return ()
+        roots: dict[str, str] = {}
+        steps: dict[str, list[Step]] = {}
+        for step in self.steps:
+            if step.reads is not None and step.how is How.DISJOINT and step.tier.tiles:
+                root = roots[step.tier.name] = roots.get(step.reads, step.reads)
+                steps.setdefault(root, []).append(step)
+        return tuple(Pass(reads=root, steps=tuple(of)) for root, of in steps.items() if len(of) > 1)
+
     def check(self, after: str) -> Plan:
         """The plan itself, if it keeps its invariants.
 
@@ -155,10 +187,11 @@ class Plan:
     def _broken_steps(self) -> Iterator[str]:
         """Each tier is computed once, after its parent, and in a way that the edges and the aggregates allow."""
         computed: dict[str, Tier] = {}
+        names: set[str] = set()
         for step in self.steps:
             name = step.tier.name
             parent = None if step.reads is None else computed.get(step.reads)
-            if name in computed:
+            if name.lower() in names:
                 yield f"tier '{name}' is computed twice"
             elif parent is None and step.reads is not None:
                 yield f"tier '{name}' reads '{step.reads}', which is not computed before it"
@@ -168,6 +201,7 @@ class Plan:
             if step.cost.total < 0:
                 yield f"tier '{name}' has a cost below 0"
             computed[name] = step.tier
+            names.add(name.lower())
 
     def _way(self, tier: Tier, parent: Tier | None) -> How | None:
         return How.RAW if parent is None else reads(tier, parent, self.search.semantics)

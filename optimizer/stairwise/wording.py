@@ -14,7 +14,7 @@ from stairwise.duration import Duration
 from stairwise.final_aggregation import Technique
 from stairwise.network import Number
 from stairwise.options import Algorithm, TiersAllowed
-from stairwise.plan import Plan, Step
+from stairwise.plan import Pass, Plan, Step
 from stairwise.quantity import DAY, beside, counted, length_of_time, percent, quantity
 from stairwise.tiers import How, Kind, Tier
 from stairwise.window import CalendarWindow, FixedWindow
@@ -22,6 +22,7 @@ from stairwise.window import CalendarWindow, FixedWindow
 NO_BREAK = "\u00a0"
 _WORDS = re.compile("[a-z0-9]+")
 _BEHIND_NUMBER = re.compile(r"(?<=\d) (?=[%a-z])")
+LISTED = 10  # so many names are read before they become a number
 LONG_PERIOD = 1_000_000_000  # about 32 years: beyond it a sum over the period says nothing to anybody
 
 
@@ -75,6 +76,15 @@ def label(tier: Tier) -> str:
     text = f"{tier.text or tier.name}{' values' if tier.keeps_values else ''}"
     is_own_name = tier.kind is Kind.DECLARED and _WORDS.findall(text.lower()) != _WORDS.findall(tier.name.lower())
     return printable(f"{tier.name}: {text}" if is_own_name else text)
+
+
+def one_pass(plan: Plan, together: Pass) -> str:
+    """Which tiers a query makes, as a sentence."""
+    names = [label(step.tier) for step in together.steps]
+    if len(names) > LISTED:
+        names[LISTED - 1 :] = [f"{len(names) - LISTED + 1} more"]
+    listed = f"{', '.join(names[:-1])} and {names[-1]}"
+    return f"{listed} are made by one query, which passes over the rows of {parent_name(plan, together.reads)} once."
 
 
 def printable(text: str) -> str:

@@ -7,9 +7,12 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from stairwise.aggregate import CATALOGUE, Aggregate, Invertibility, Sharing, partial_columns, strictest
-from stairwise.batch_cost import BatchModel, Constants
-from stairwise.call import written
+from stairwise.batch_cost import BatchModel
+from stairwise.call import refusal, written
+from stairwise.constants import Constants
 from stairwise.cost import CostModel, PaperModel
+from stairwise.instant import format_instant
+from stairwise.measured import KeyCurve, Measured
 from stairwise.options import Options, Pricing
 from stairwise.planner import Problem
 from stairwise.rollup import DeclaredWindow, Estimates, Layout, Rollup
@@ -35,6 +38,7 @@ class Workload:
         layout: What a tier is kept in.
         horizon: The span of time for which the plan must hold.
         estimates: What is known of the events.
+        measured: What of it was measured; None: nothing.
     """
 
     name: str
@@ -45,6 +49,7 @@ class Workload:
     layout: Layout = Layout.TABLES
     horizon: Horizon = field(default_factory=Horizon)
     estimates: Estimates = field(default_factory=Estimates)
+    measured: Measured | None = None
 
     @classmethod
     def of(cls, rollup: Rollup) -> Workload:
@@ -71,11 +76,13 @@ class Workload:
         (['5m', '1h'], ['quantile(x, 0.95)'])
 
         Raises:
-            DeclarationError: A text is no window, two of them mean the same, or the aggregate is unknown.
+            DeclarationError: A text is no window, two of them mean the same, or the aggregate is unknown or empty.
         """
         windows = tuple(DeclaredWindow.parse(text) for text in texts)
         for clash in window_clashes(windows):
             raise clash.error
+        if not aggregate.strip():
+            raise refusal(aggregate, "it is empty", "name one, such as sum.")
         call = Aggregate.parse(aggregate if "(" in aggregate else _example_call(aggregate))
         return cls(
             name="windows",
@@ -127,12 +134,13 @@ class Workload:
             case Pricing.PAPER:
                 return PaperModel.of(declared, eta=options.eta)
             case Pricing.BATCH:
-                return self._batch_model(sharing)
+                return self._batch_model(sharing, options)
             case _:
                 assert_never(options.pricing)
 
-    def _batch_model(self, sharing: Sharing) -> BatchModel:
-        known, constants = self.estimates, Constants()
+    def _batch_model(self, sharing: Sharing, options: Options) -> BatchModel:
+        known, calibration = self.estimates, options.calibration
+        constants = Constants() if calibration is None else calibration.constants
         values = known.distinct_values or VALUES_SEEN
         partials = partial_columns(aggregate for _, aggregate in self.aggregates)
         return BatchModel(
@@ -143,13 +151,21 @@ class Workload:
             is_invertible=self.is_invertible,
             is_holistic=sharing is Sharing.HOLISTIC,
             commit_s=constants.commit if self.layout is Layout.TABLES else constants.shared_commit,
+            curve=self._curve(),
+            constants=constants,
         )
+
+    def _curve(self) -> KeyCurve | None:
+        """Keys among events, if that was measured, and nobody says that there are more or fewer keys."""
+        if self.measured is None or self.estimates.distinct_keys != self.measured.estimates.distinct_keys:
+            return None
+        return self.measured.curve
 
     def assumptions(self, options: Options) -> tuple[str, ...]:
         """What the batch model took for granted because nobody said or measured it."""
         if options.pricing is Pricing.PAPER:
             return ()
-        notes: list[str] = []
+        notes = [*_calibration_notes(options), *(() if self.measured is None else self.measured.notes())]
         if self.estimates.rows_per_day is None:
             what = f"{ROWS_PER_DAY:,} rows a day were assumed"
             notes.append(f"{what}; say otherwise with --rows-per-day or estimates.rows_per_day")
@@ -162,6 +178,14 @@ class Workload:
                 f"states of {VALUES_SEEN} distinct values were assumed; say otherwise with estimates.distinct_values"
             )
         return tuple(notes)
+
+
+def _calibration_notes(options: Options) -> list[str]:
+    """Whose constants these are, if they are not those of this version."""
+    known = options.calibration
+    if known is None:
+        return []
+    return [f"constants of the cost model measured on {known.where}, at {format_instant(known.at)}"]
 
 
 def _example_call(name: str) -> str:

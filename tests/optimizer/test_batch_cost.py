@@ -12,10 +12,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from stairwise.aggregate import Sharing
-from stairwise.batch_cost import BatchModel, Constants, Workday
+from stairwise.batch_cost import BatchModel, Workday
+from stairwise.constants import Constants
 from stairwise.cost import CostModel
 from stairwise.edges import EdgeSet
 from stairwise.errors import PlanError
+from stairwise.measured import KeyCurve
 from stairwise.tiers import DAY, Horizon, How, Tier, composite_tier, declared_tier, factor_tier, reads
 from stairwise.window import FixedWindow, Window
 from stairwise.window_text import parse_window
@@ -253,6 +255,12 @@ def test_values_travel_all_and_few_values_pay() -> None:
     assert exact.detail(day, values, How.VALUES).rows_read == pytest.approx(24 * 40 * 365)
 
 
+def curves() -> st.SearchStrategy[KeyCurve]:
+    """Any counts, as sketches give them."""
+    counts = st.floats(0, 1e15)
+    return st.lists(st.tuples(counts, counts), max_size=5).map(KeyCurve.of)
+
+
 @st.composite
 def models(draw: st.DrawFn) -> BatchModel:
     spans = st.sampled_from((0, DAY, 365 * DAY))
@@ -270,6 +278,7 @@ def models(draw: st.DrawFn) -> BatchModel:
         is_invertible=draw(st.booleans()),
         is_holistic=draw(st.booleans()),
         commit_s=0.1,
+        curve=draw(st.none() | curves()),
         workday=workday,
     )
 

@@ -6,9 +6,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -348,9 +346,7 @@ def test_no_line_is_no_document(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
 
 SEE = "Hint: see stairwise plan --help."
 WINDOWS = ("plan", "--windows", "5m")
-NOT_YET = "this version does not have it yet."
-SAY_IT = "Hint: say what you know with --rows-per-day and --distinct-keys."
-NO_SPARK = "Hint: leave it out: plan needs no Spark."
+NO_SPARK = "plan needs no Spark. Hint: leave it out, or add --measure."
 NO_COUNT = "not a whole number above 0 of at most 18 digits"
 BOTH = "or --windows, not both. Hint: leave one out, and quote a list of windows."
 
@@ -358,18 +354,23 @@ BOTH = "or --windows, not both. Hint: leave one out, and quote a list of windows
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["verify", "trips.yaml"], "there is no command 'verify'. Hint: so far there are backfill, plan, run."),
+        (["verify", "a.yaml"], "there is no command 'verify'. Hint: so far there are backfill, calibrate, plan, run."),
         (["trips.yaml"], "there is no command 'trips.yaml'. Hint: try stairwise plan trips.yaml."),
         (["--windows", "5m"], "there is no command before '--windows'. Hint: write stairwise plan first."),
         (["--windows=5m"], "there is no command before '--windows=5m'. Hint: write stairwise plan first."),
         (["--colour"], "there is no option '--colour'. Hint: see stairwise plan --help."),
         (["plan"], 'plan needs a FILE or --windows. Hint: try stairwise plan --windows "5m, 1h".'),
-        (["plan", "--mesure", "a.yaml"], f"there is no option '--mesure'. {SEE}"),
-        (["plan", "a.yaml", "--measure"], f"--measure takes the statistics from the source; {NOT_YET} {SAY_IT}"),
-        (["plan", "--spark-conf", "a.b=c", "a.yaml"], f"--spark-conf sets a property of Spark; {NOT_YET} {NO_SPARK}"),
-        (["plan", "a.yaml", "--spark-conf=a.b=c"], f"--spark-conf sets a property of Spark; {NOT_YET} {NO_SPARK}"),
-        (["plan", "--master", "local[2]", "a.yaml"], f"--master says where Spark runs; {NOT_YET} {NO_SPARK}"),
-        (["--remote", "sc://host"], f"--remote says which Spark Connect server is used; {NOT_YET} {NO_SPARK}"),
+        (["plan", "--mesure", "a.yaml"], "there is no option '--mesure'. Hint: did you mean --measure?"),
+        ([*WINDOWS, "--measure"], "--measure looks at a source, and --windows have none. Hint: give a FILE."),
+        (
+            ["plan", "a.yaml", "--measure", "--cost-model", "paper"],
+            "--measure: the paper's cost model asks nothing of the source. Hint: leave one of the two out.",
+        ),
+        (["plan", "--spark-conf", "a.b=c", "a.yaml"], f"--spark-conf: {NO_SPARK}"),
+        (["plan", "a.yaml", "--master=local[2]"], f"--master: {NO_SPARK}"),
+        ([*WINDOWS, "--remote", "sc://host"], f"--remote: {NO_SPARK}"),
+        (["plan", "a.yaml", "--spark-conf", "=c"], f"argument --spark-conf: '=c' is not KEY=VALUE. {SEE}"),
+        (["--remote", "sc://host"], "there is no command before '--remote'. Hint: write stairwise plan first."),
         (["plan", "--window", "5m"], "there is no option '--window'. Hint: did you mean --windows?"),
         (["plan", "--row-per-day=5"], "there is no option '--row-per-day=5'. Hint: did you mean --rows-per-day?"),
         (["plan", "--windows"], f"argument --windows: expected one argument. {SEE}"),
@@ -395,6 +396,8 @@ BOTH = "or --windows, not both. Hint: leave one out, and quote a list of windows
             [*WINDOWS, "--aggregate", "mean"],
             "aggregate 'mean(x)': there is no aggregate mean. Hint: try avg(x).",
         ),
+        ([*WINDOWS, "--aggregate", ""], "aggregate '': it is empty. Hint: name one, such as sum."),
+        ([*WINDOWS, "--aggregate", " "], "aggregate ' ': it is empty. Hint: name one, such as sum."),
         ([*WINDOWS, "--eta", "0"], f"argument --eta: '0' is {NO_COUNT}. {SEE}"),
         ([*WINDOWS, "--eta", "1e3"], f"argument --eta: '1e3' is {NO_COUNT}. {SEE}"),
         (
@@ -531,46 +534,3 @@ def test_no_file_is_overwritten_by_mistake(
     assert refused(capsys, "plan", str(declaration), "--out", "trips.yaml") == text
     assert refused(capsys, "plan", "--windows", "5m", "--out", "trips.yaml", "--svg", str(declaration)) == text
     assert declaration.read_text(encoding="utf-8") == DECLARATION
-
-
-def entries(command: Callable[[], object] | None) -> Callable[..., tuple[SimpleNamespace, ...]]:
-    found = () if command is None else (SimpleNamespace(load=command),)
-
-    def entry_points(group: str, name: str) -> tuple[SimpleNamespace, ...]:
-        return found if (group, name) == ("stairwise.commands", "run") else ()
-
-    return entry_points
-
-
-def missing() -> object:
-    raise ModuleNotFoundError("No module named 'pyspark'", name="pyspark")
-
-
-def test_a_command_of_the_engine_gets_the_rest_of_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    lines: list[list[str]] = []
-
-    def command(rest: list[str]) -> int:
-        lines.append(rest)
-        return 4
-
-    monkeypatch.setattr("importlib.metadata.entry_points", entries(lambda: command))
-    assert main(["run", "trips.yaml", "--restate"]) == 4
-    assert lines == [["trips.yaml", "--restate"]]
-
-
-@pytest.mark.parametrize(
-    ("command", "text"),
-    [
-        (missing, "'run' runs on Spark, and Python has no module pyspark. Hint: pip install 'stairwise[spark]'."),
-        (None, "'run' is not installed. Hint: install Stairwise as a package, with pip."),
-    ],
-)
-def test_a_command_of_the_engine_that_is_not_there(
-    command: Callable[[], object] | None,
-    text: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setattr("importlib.metadata.entry_points", entries(command))
-    assert main(["run", "trips.yaml"]) == 2
-    assert capsys.readouterr().err == f"stairwise: {text}\n"

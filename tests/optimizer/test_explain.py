@@ -65,6 +65,7 @@ In words
   mixed        its slices differ in length, for it cuts time wherever one of its readers does.
   slice        the partial results of one piece of time; merged, they give what the raw rows would.
   next best    what else the tier could be computed from, and what it would cost from there.
+  one pass     20s, 30s and 40s are made by one query, which passes over the rows of slices once.
   aggregates   disjoint: each event has to count once, so only results without common events merge.
   planner      planned with --algorithm best --tiers composite --cost-model paper.
 """
@@ -118,6 +119,14 @@ TEN, TWENTY = fixed("10s", 10), fixed("20s", 20)
 
 def two(first: Number, second: Number, unshared: Number | None = None) -> Plan:
     return planned(read(TEN, cost=first), read(TWENTY, TEN, cost=second), unshared=unshared)
+
+
+def test_a_pass_that_makes_many_tiers_names_some() -> None:
+    plan = planned(read(TEN), *(read(fixed(f"{length}s", length), TEN) for length in range(20, 140, 10)))
+    assert (
+        "  one pass     20s, 30s, 40s, 50s, 60s, 70s, 80s, 90s, 100s and 3 more are made by one query, which\n"
+        "               passes over the rows of 10s once.\n"
+    ) in explain(plan)
 
 
 def test_a_plan_explains_itself() -> None:

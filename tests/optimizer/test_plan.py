@@ -9,6 +9,7 @@ from math import inf
 
 import pytest
 
+from stairwise import Rollup, Source, optimize
 from stairwise.cost import Cost
 from stairwise.errors import PlanError
 from stairwise.network import Number
@@ -31,6 +32,27 @@ def test_a_plan_finds_its_steps_and_their_readers() -> None:
     assert [step.tier.name for step in PLAN.readers("10s")] == ["20s", "30s"]
     assert PLAN.readers(None) == (PLAN.steps[0],)
     assert PLAN.readers("40s") == ()
+
+
+def test_tiers_below_one_parent_are_made_in_one_pass() -> None:
+    (found,) = PLAN.passes()
+    assert (found.reads, found.steps) == ("10s", PLAN.steps[1:])
+
+
+def passes(aggregate: str, *windows: str) -> list[tuple[str, list[str]]]:
+    rollup = Rollup(
+        name="trips", source=Source(path="trips", time="at"), keys=("zone",), aggregates={"column": aggregate},
+        windows=windows, target="rollups", estimates=Estimates(rows_per_day=10**9, distinct_keys=10),
+    )  # fmt: skip
+    return [(each.reads, [step.tier.name for step in each.steps]) for each in optimize(rollup).passes()]
+
+
+def test_neither_overlapping_windows_nor_single_ones_nor_sketches_are_made_in_one_pass() -> None:
+    windows = ("1m", "5m", "1h every 5m", "day in Europe/Paris")
+    assert passes("sum(fare)", *windows) == [("1m", ["5m", "day_in_europe_paris"])]
+    assert passes("sum(fare)", *windows[:3]) == []
+    assert passes("approx_distinct(rider)", *windows) == []
+    assert passes("min(fare)", "1h every 20m", "2h every 20m", "3h every 20m") == []
 
 
 def test_a_tier_that_is_not_in_a_plan_is_not_found() -> None:
@@ -62,6 +84,10 @@ TEN, TWENTY, THIRTY, FORTY = PLAN.steps
     ("plan", "broken"),
     [
         (with_steps(TEN, TWENTY, TWENTY, THIRTY, FORTY), "tier '20s' is computed twice"),
+        (
+            with_steps(TEN, TWENTY, replace(THIRTY, tier=replace(THIRTY.tier, name="20S")), FORTY),
+            "tier '20S' is computed twice",
+        ),
         (with_steps(TEN, THIRTY, FORTY, TWENTY), "tier '40s' reads '20s', which is not computed before it"),
         (with_steps(*PLAN.steps[1:]), "tier '20s' reads '10s', which is not computed before it"),
         (

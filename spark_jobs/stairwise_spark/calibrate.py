@@ -1,0 +1,197 @@
+"""What work costs where Spark runs: the constants of the cost model, each the difference of two small queries.
+
+Every query is run several times, and the fastest one counts, for the first ones are slowed down by a JVM that still
+compiles. The data are made here; nobody's tables are read.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from stairwise.constants import Calibration, Constants
+from stairwise_spark.errors import translating
+
+ROWS = 2_000_000
+TABLES = 8
+_REPEATS, _ENOUGH_S = 4, 3.0  # a query is run so often, but not again once it has taken so long; at least twice
+_WRITERS = 4  # threads that commit at the same time
+_KEYS = 1_000
+_NARROW = 4  # states of a row of the tier
+_WIDE = 12  # more of them
+_BOUNDS_AND_KEY = 3
+_LEAST = 0.05  # of the built-in constant: a difference may vanish in noise, but no work is free
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """Where and how much is measured.
+
+    Attributes:
+        spark: A session in UTC, with Delta Lake.
+        folder: For files; what is in it is replaced.
+        rows: Events of the input; a tier has a quarter.
+        tables: Tables that are committed beside each other.
+    """
+
+    spark: SparkSession
+    folder: str
+    rows: int = ROWS
+    tables: int = TABLES
+
+
+def calibrate(bench: Bench) -> Calibration:
+    """The constants of this place.
+
+    Raises:
+        RunError: Spark cannot run the queries.
+    """
+    with translating():
+        rest = _seconds(bench.spark.range(1).select((F.col("id") + 1).alias("id")))
+        found = {**_of_events(bench, rest), **_of_tiers(bench, rest), **_of_commits(bench)}
+        where = f"{bench.spark.conf.get('spark.master', 'a cluster')}, Spark {bench.spark.version}"
+    known = Constants().by_name()
+    held = {name: max(seconds, known[name] * _LEAST) for name, seconds in found.items()}
+    constants = Constants(
+        scan_row=held["scan_row"],
+        fold_row=held["fold_row"],
+        build_row=held["build_row"],
+        merge_row=held["merge_row"],
+        merge_byte=held["merge_byte"],
+        move_row=held["move_row"],
+        write_byte=held["write_byte"],
+        commit=held["commit"],
+        shared_commit=held["shared_commit"],
+    )
+    return Calibration(constants=constants, where=where, at=int(time.time()))
+
+
+def _of_events(bench: Bench, rest: float) -> dict[str, float]:
+    """Events from Parquet files in time order: read only, and folded into few groups."""
+    place = f"{bench.folder}/events"
+    key = F.pmod(F.xxhash64("id"), F.lit(_KEYS))
+    made = bench.spark.range(0, bench.rows, 1, 8).select(
+        F.col("id").alias("at"), key.alias("key"), F.rand(7).alias("value")
+    )
+    made.write.mode("overwrite").parquet(place)
+    events = bench.spark.read.parquet(place)
+    value = F.col("value")
+    folds = (F.count("*"), F.sum(value), F.min(value), F.max(value))
+    scan = _seconds(events.agg(F.max("at"), F.max("key"), F.max(value)))
+    hour = F.floor(F.col("at") / F.lit(max(1, bench.rows // 2)))
+    fold = _seconds(events.groupBy("key", hour.alias("hour")).agg(*_named(folds)))
+    return {"scan_row": (scan - rest) / bench.rows, "fold_row": (fold - scan) / bench.rows}
+
+
+def _of_tiers(bench: Bench, rest: float) -> dict[str, float]:
+    """A tier in memory: rolled up where it lies, made anew row by row, moved, and written."""
+    rows = max(1, bench.rows // 4)
+    width = 8 * (_BOUNDS_AND_KEY + _NARROW)
+    with _kept(_tier(bench.spark, rows, _NARROW)) as loose:
+        moved = _seconds(_rolled(loose, 1, _NARROW))
+        idle = _seconds(loose)
+        written = _seconds(loose, lambda frame: frame.write.mode("overwrite").parquet(f"{bench.folder}/tier"))
+    with _kept(_at_keys(_tier(bench.spark, rows, _NARROW))) as placed:
+        built = _seconds(_rolled(placed, 1, _NARROW))
+        merged = _seconds(_rolled(placed, 100, _NARROW))
+    with _kept(_at_keys(_tier(bench.spark, rows, _NARROW + _WIDE))) as wide:
+        widely = _seconds(_rolled(wide, 100, _NARROW + _WIDE))
+    merge_byte = max(0.0, (widely - merged) / rows / (8 * _WIDE))
+    return {
+        "merge_byte": merge_byte,
+        "merge_row": (merged - rest) / rows - width * merge_byte,
+        "build_row": (built - merged) / rows,
+        "move_row": (moved - built) / rows,
+        "write_byte": (written - idle) / rows / width,
+    }
+
+
+def _of_commits(bench: Bench) -> dict[str, float]:
+    """Small Delta tables: some beside each other, and as many tiers in a single one."""
+    numbers = range(bench.tables)
+    tiers = [_small_tier(bench.spark, number) for number in numbers]
+
+    def save(frame: DataFrame, name: str) -> None:
+        frame.write.format("delta").mode("append").save(f"{bench.folder}/{name}")
+
+    def apart() -> None:
+        with ThreadPoolExecutor(_WRITERS) as pool:
+            for done in [pool.submit(save, tiers[number], f"table_{number}") for number in numbers]:
+                done.result()
+
+    together = tiers[0]
+    for tier in tiers[1:]:
+        together = together.unionAll(tier)
+    all_in_one = _timed(lambda: save(together, "together"))
+    one = _timed(lambda: save(tiers[0], "single"))
+    return {
+        "commit": _timed(apart) / bench.tables,
+        "shared_commit": (all_in_one - one) / max(1, bench.tables - 1),
+    }
+
+
+def _tier(spark: SparkSession, rows: int, states: int) -> DataFrame:
+    number = F.col("id")
+    begin = F.floor(number / F.lit(_KEYS))
+    return spark.range(0, rows).select(
+        F.pmod(number, F.lit(_KEYS)).alias("key"),
+        begin.alias("begin"),
+        (begin + 1).alias("end"),
+        *((number * (each + 1)).cast("double").alias(f"s{each}") for each in range(states)),
+    )
+
+
+def _small_tier(spark: SparkSession, number: int) -> DataFrame:
+    key = F.pmod("id", F.lit(_KEYS)).alias("key")
+    return spark.range(10 * _KEYS).groupBy(key).agg(F.sum(F.col("id") + number).alias("total"))
+
+
+def _at_keys(tier: DataFrame) -> DataFrame:
+    """The same rows, those of a key at one place, so that no grouping by it moves them."""
+    return tier.repartition("key")
+
+
+def _rolled(tier: DataFrame, slices: int, states: int) -> DataFrame:
+    window = F.floor(F.col("begin") / F.lit(slices)).alias("window")
+    return tier.groupBy("key", window).agg(*_named(F.sum(f"s{each}") for each in range(states)))
+
+
+def _named(columns: Iterable[Column]) -> list[Column]:
+    return [each.alias(f"c{number}") for number, each in enumerate(columns)]
+
+
+@contextmanager
+def _kept(frame: DataFrame) -> Generator[DataFrame]:
+    """The frame in memory, for as long as it is needed."""
+    kept = frame.persist()
+    try:
+        kept.count()
+        yield kept
+    finally:
+        kept.unpersist()
+
+
+def _to_nowhere(frame: DataFrame) -> None:
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def _seconds(frame: DataFrame, write: Callable[[DataFrame], None] = _to_nowhere) -> float:
+    """How long it takes to compute the frame, at best."""
+    return _timed(lambda: write(frame))
+
+
+def _timed(action: Callable[[], None]) -> float:
+    """How long the fastest of several runs takes; the first one only warms up."""
+    action()
+    runs: list[float] = []
+    while not runs or (len(runs) < _REPEATS - 1 and sum(runs) < _ENOUGH_S):
+        began = time.perf_counter()
+        action()
+        runs.append(time.perf_counter() - began)
+    return min(runs)

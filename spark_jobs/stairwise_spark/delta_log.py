@@ -1,0 +1,150 @@
+"""What the log of a Delta table says of its files: how many rows, and of which times; none of them is opened."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, LongType, StructField, StructType
+
+from stairwise.zones import DAY_SECONDS
+from stairwise_spark.event_time import MICROS, EventTime
+from stairwise_spark.names import quoted
+from stairwise_spark.session import sql
+
+_MOST_DAYS = 20_000
+_ACTIONS = (
+    "add struct<path: string, stats: string, deletionVector: struct<cardinality: bigint>>, remove struct<path: string>"
+)
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(\.\d{10}\.\d{10})?\.parquet$")
+_GLOB = re.compile(r"[\\*?\[\]{}]")
+_ROWS, _FIRST, _LAST = "_rows", "_first", "_last"
+
+
+@dataclass(frozen=True, slots=True, order=True, kw_only=True)
+class Busy:
+    """The rows of one day, or of the files that begin on it.
+
+    Attributes:
+        first: The earliest of their times, in microseconds.
+        last: The latest.
+        rows: How many there are.
+    """
+
+    first: int
+    last: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Logged:
+    """What a log says of a table.
+
+    Attributes:
+        bytes: How large its files are.
+        days: When its rows happened, by the days on which files begin; None if that is not said of each file: somebody
+            wrote no statistics, the time is a column without, or the log is kept in a way that is not read here.
+    """
+
+    bytes: int
+    days: tuple[Busy, ...] | None
+
+
+def busy_days(bounds: DataFrame) -> tuple[Busy, ...]:
+    """When things happened, in order, by day; if there are very many days, those with the most rows.
+
+    Args:
+        bounds: For each thing `_first` and `_last` in microseconds, and how many rows it stands for, `_rows`.
+    """
+    return _busy(_by_day(bounds))
+
+
+def read_log(spark: SparkSession, table: str, version: int, time: EventTime) -> Logged:
+    """What the log of a table says, of its files at a version."""
+    detail = sql(spark, f"DESCRIBE DETAIL {table}").collect()[0]
+    log = _GLOB.sub(lambda found: f"\\{found[0]}", str(detail["location"])) + "/_delta_log"
+    try:
+        found = _by_day(_bounds(_live(_actions(spark, log, version)), time))
+    except AnalysisException:
+        found = []
+    is_known = all(row["day"] is not None or not row[_ROWS] for row in found)
+    is_whole = sum(row["things"] for row in found) == detail["numFiles"]
+    return Logged(bytes=int(detail["sizeInBytes"]), days=_busy(found) if is_known and is_whole else None)
+
+
+def _by_day(bounds: DataFrame) -> list[Row]:
+    """What there is on each day, and on none if that is not known."""
+    first = F.col(_FIRST)
+    day = first - F.pmod(first, F.lit(DAY_SECONDS * MICROS))
+    days = bounds.groupBy(day.alias("day")).agg(
+        F.min(_FIRST).alias(_FIRST),
+        F.max(_LAST).alias(_LAST),
+        F.sum(_ROWS).alias(_ROWS),
+        F.count(F.lit(1)).alias("things"),
+    )
+    return days.orderBy(F.desc(_ROWS), "day").limit(_MOST_DAYS).collect()
+
+
+def _busy(rows: Iterable[Row]) -> tuple[Busy, ...]:
+    return tuple(
+        sorted(Busy(first=row[_FIRST], last=row[_LAST], rows=row[_ROWS]) for row in rows if row["day"] is not None)
+    )
+
+
+def _actions(spark: SparkSession, log: str, version: int) -> DataFrame:
+    """What was added and removed, with the version: the last checkpoint, and the commits behind it."""
+    named = spark.read.format("binaryFile").option("pathGlobFilter", "*.checkpoint*.parquet").load(log).select("path")
+    checkpoints = [(int(found[1]), found[0]) for row in named.collect() if (found := _CHECKPOINT.search(row["path"]))]
+    last = max((each for each, _ in checkpoints if each <= version), default=-1)
+    name = F.col("_metadata.file_name")
+    commits = spark.read.schema(_ACTIONS).option("pathGlobFilter", "[0-9]*.json").json(log)
+    commits = commits.where((name > f"{last:020d}.json") & (name <= f"{version:020d}.json"))
+    actions = commits.select("add", "remove", F.substring(name, 1, 20).cast("bigint").alias("version"))
+    files = [f"{log}/{name}" for each, name in checkpoints if each == last]
+    if not files:
+        return actions
+    folded = spark.read.schema(_ACTIONS).parquet(*files)
+    return actions.unionByName(folded.select("add", "remove", F.lit(last).cast("bigint").alias("version")))
+
+
+def _live(actions: DataFrame) -> DataFrame:
+    """The files that are there, each as it was added last; of one commit, what is added counts."""
+    added = F.col("add").isNotNull()
+    of_files = actions.where(added | F.col("remove").isNotNull())
+    order = F.struct("version", added)
+    files = of_files.groupBy(F.coalesce("add.path", "remove.path").alias("path")).agg(
+        F.max_by("add", order).alias("add")
+    )
+    return files.where(F.col("add").isNotNull())
+
+
+def _bounds(files: DataFrame, time: EventTime) -> DataFrame:
+    """For each file its rows with a time, and the first and the last of those times; NULL if the log has none."""
+
+    def of_time(kind: DataType) -> StructType:
+        return StructType([StructField(time.name, kind)])
+
+    schema = StructType(
+        [
+            StructField("numRecords", LongType()),
+            StructField("minValues", of_time(time.type)),
+            StructField("maxValues", of_time(time.type)),
+            StructField("nullCount", of_time(LongType())),
+        ]
+    )
+    ours = quoted(time.name)
+    read = files.select(F.from_json("add.stats", schema).alias("stats"), F.col("add.deletionVector.cardinality"))
+    rows = F.col("stats.numRecords") - F.coalesce(f"stats.nullCount.{ours}", F.lit(0))
+    known = read.select(
+        F.coalesce(rows - F.coalesce("cardinality", F.lit(0)), F.lit(1)).alias(_ROWS),
+        F.col(f"stats.minValues.{ours}").alias("_low"),
+        F.col(f"stats.maxValues.{ours}").alias("_high"),
+    )
+    # The one count of microseconds is made of a column with the name that it has in the source.
+    lows = known.select(_ROWS, "_high", F.col("_low").alias(time.name)).withColumn(_FIRST, time.micros)
+    highs = lows.select(_ROWS, _FIRST, F.col("_high").alias(time.name)).withColumn(_LAST, time.micros)
+    return highs.select(_ROWS, F.when(F.col(_LAST).isNotNull(), F.col(_FIRST)).alias(_FIRST), _LAST)
