@@ -1,4 +1,4 @@
-"""The commands that need an engine: ``stairwise run`` and ``stairwise backfill``.
+"""The commands that need an engine: ``stairwise run``, ``stairwise backfill``, ``stairwise calibrate``.
 
 The command line of the optimizer finds them as entry points, so that it needs no engine itself. Standard output holds
 the answer, standard error everything else.
@@ -9,28 +9,31 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from stairwise import Rollup, optimize
-from stairwise.arguments import Parser
+from stairwise import Options, Rollup, optimize
+from stairwise.arguments import Parser, Place, add_constants, add_place
+from stairwise.calibration import chosen, encode_calibration, place, write_calibration
 from stairwise.codec import to_json
+from stairwise.constants import Calibration, Constants
 from stairwise.duration import Duration
-from stairwise.errors import DeclarationError, UsageError
+from stairwise.errors import DeclarationError, StairwiseError, UsageError
 from stairwise.instant import format_instant, parse_instant
-from stairwise.quantity import quantity, size
+from stairwise.measured import Measured
+from stairwise.quantity import beside, quantity
 from stairwise.windowing import Interval
 
 if TYPE_CHECKING:
     from stairwise_spark.engine import Request
-    from stairwise_spark.report import RunReport, TierReport
     from stairwise_spark.session import SessionOptions
 
 _Value = TypeVar("_Value")
 
 
-class Given(argparse.Namespace):
+class Given(Place):
     """What the command line says, with the types that the parser gives it."""
 
     file: str
@@ -43,15 +46,18 @@ class Given(argparse.Namespace):
     tiers: tuple[str, ...]
     json: bool
     quick: bool
-    master: str | None
-    remote: str | None
-    spark_conf: list[tuple[str, str]]
+    constants: str | None
+    debug: bool
 
     def session(self) -> SessionOptions:
         """Where to run."""
         from stairwise_spark.session import SessionOptions
 
         return SessionOptions(master=self.master, remote=self.remote, conf=tuple(self.spark_conf), quick=self.quick)
+
+    def options(self) -> Options:
+        """How to plan."""
+        return Options(calibration=chosen(self.constants))
 
     def request(self) -> Request:
         """What to do."""
@@ -93,22 +99,113 @@ def backfill(arguments: Sequence[str]) -> int:
     return _done(given)
 
 
+class CalibrateGiven(Place):
+    """What the command line says of calibrate."""
+
+    out: Path | None
+    scratch: str | None
+    json: bool
+
+
+def calibrate(arguments: Sequence[str]) -> int:
+    """Measure what work costs, and keep it in a file for plans that are told to use it."""
+    parser = Parser(
+        prog="stairwise calibrate",
+        description="Measure what work costs where Spark runs, in about a minute. Give the file to --constants.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--out", metavar="FILE", type=Path, help="where to keep it (default: your settings)")
+    parser.add_argument("--scratch", metavar="FOLDER", help="for tables of some MB, which stay (default: temporary)")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    add_place(parser)
+    given = parser.parse_args(arguments, namespace=CalibrateGiven())
+    if given.scratch is None and (given.remote or not (given.master or "local").startswith("local")):
+        raise UsageError(
+            "calibrate needs --scratch there: a temporary folder of this machine is none of a cluster's.",
+            hint="name a folder that the cluster writes to.",
+        )
+    file = given.out or place()
+    found = _calibrated(given)
+    write_calibration(found, file)
+    print(to_json(encode_calibration(found)) if given.json else compared(found, file), flush=True)
+    return 0
+
+
+def _calibrated(given: CalibrateGiven) -> Calibration:
+    from tempfile import TemporaryDirectory
+
+    from stairwise_spark.calibrate import Bench, calibrate
+    from stairwise_spark.session import SessionOptions, open_session
+
+    spark = open_session(SessionOptions(master=given.master, remote=given.remote, conf=tuple(given.spark_conf)))
+    if given.scratch is not None:
+        return calibrate(Bench(spark=spark, folder=given.scratch))
+    with TemporaryDirectory(prefix="stairwise-") as folder:
+        return calibrate(Bench(spark=spark, folder=folder))
+
+
+def compared(found: Calibration, file: Path) -> str:
+    """The constants beside those of this version."""
+    known = Constants().by_name()
+    lines = [f"measured on {found.where}", "", f"  {'constant':14}  {'here':>9}  {'default':>9}  {'':>8}  unit"]
+    for name, number in found.constants.by_name().items():
+        scale, unit = _UNITS[name]
+        shown, usual = quantity(number * scale), quantity(known[name] * scale)
+        lines.append(f"  {name:14}  {shown:>9}  {usual:>9}  {beside(number, known[name]):>8}  {unit}")
+    return "\n".join([*lines, "", f"kept in {file}; to plan with it: stairwise plan FILE --constants {file}"])
+
+
+# What a constant is multiplied by to be read, and what it is then.
+_UNITS = {
+    "scan_row": (1e9, "ns a row"),
+    "fold_row": (1e9, "ns a row"),
+    "build_row": (1e9, "ns a row"),
+    "merge_row": (1e9, "ns a row"),
+    "merge_byte": (1e9, "ns a byte"),
+    "move_row": (1e9, "ns a row"),
+    "write_byte": (1e9, "ns a byte"),
+    "commit": (1e3, "ms a table"),
+    "shared_commit": (1e3, "ms a tier"),
+    "partition_rows": (1, "rows, not measured"),
+}
+
+
+def measure(rollup: Rollup, *, master: str | None, remote: str | None, conf: tuple[tuple[str, str], ...]) -> Measured:
+    """What there is in a rollup's source, for ``stairwise plan --measure``."""
+    from stairwise_spark import measure as statistics
+    from stairwise_spark.session import SessionOptions, open_session
+
+    spark = open_session(SessionOptions(master=master, remote=remote, conf=conf, quick=True))
+    return statistics.measure(spark, rollup)
+
+
 def _done(given: Given) -> int:
     if given.start is not None and given.end is not None and given.start >= given.end:
         raise UsageError(
             f"the range from {format_instant(given.start)} to {format_instant(given.end)} is empty.",
             hint="let --end be later than --start.",
         )
+    try:
+        return _reported(given)
+    except StairwiseError:
+        if given.debug:
+            traceback.print_exc()
+        raise
+
+
+def _reported(given: Given) -> int:
+    """Do it, while saying how far it is, and say what was done."""
     started = time.monotonic()
-    plan = optimize(Rollup.from_file(given.file))
+    plan = optimize(Rollup.from_file(given.file), given.options())
     from stairwise_spark import engine
     from stairwise_spark.session import open_session
+    from stairwise_spark.terminal import Display, summary
 
     spark = open_session(given.session())
     startup = time.monotonic() - started
-    progress = _Progress(is_wanted=not given.json)
-    report = replace(engine.run(spark, plan, given.request(), progress), startup_seconds=startup)
-    print(to_json(report.to_json()) if given.json else _told(report), flush=True)
+    with Display(sys.stderr) as display:
+        report = engine.run(spark, plan, given.request(), display, startup)
+    print(to_json(report.to_json()) if given.json else summary(report), flush=True)
     return 0
 
 
@@ -121,13 +218,10 @@ def _parser(name: str, description: str) -> Parser:
     parser.add_argument("--restate", action="store_true", help="make windows again that are there already")
     parser.add_argument("--dry-run", action="store_true", help="say what would be done, and do nothing")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
-    engine = parser.add_argument_group("where to run (default: Spark on this machine)")
-    engine.add_argument("--master", metavar="URL", help="a cluster")
-    engine.add_argument("--remote", metavar="URL", help="a Spark Connect server, sc://HOST")
-    engine.add_argument(
-        "--spark-conf", metavar="K=V", type=_setting, action="append", default=[], help="a setting of Spark; repeatable"
-    )
-    engine.add_argument("--quick", action="store_true", help="start fast rather than run fast, for small work")
+    parser.add_argument("--debug", action="store_true", help="if it fails, print all that Spark said of it")
+    add_constants(parser)
+    add_place(parser)
+    parser.add_argument("--quick", action="store_true", help="start fast rather than run fast, for small work")
     return parser
 
 
@@ -152,49 +246,3 @@ def _seconds(text: str) -> int:
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
-
-
-def _setting(text: str) -> tuple[str, str]:
-    key, sign, value = text.partition("=")
-    if not (key and sign):
-        raise argparse.ArgumentTypeError(f"'{text}' is not KEY=VALUE")
-    return key, value
-
-
-class _Progress:
-    """A line for each chunk that is done, on standard error."""
-
-    def __init__(self, *, is_wanted: bool) -> None:
-        self._is_wanted = is_wanted
-        self._started = time.monotonic()
-
-    def __call__(self, done: int, of: int, tiers: Sequence[TierReport]) -> None:
-        """Tell of a chunk."""
-        if not self._is_wanted:
-            return
-        seconds = time.monotonic() - self._started
-        rows = sum(tier.rows for tier in tiers)
-        left = f", about {quantity(seconds / done * (of - done))} s left" if done < of else ""
-        what = f"{quantity(rows)} rows in {len(tiers)} tiers" if tiers else "nothing to do"
-        print(f"chunk {done} of {of}: {what}, {quantity(seconds)} s{left}", file=sys.stderr, flush=True)
-
-
-def _told(report: RunReport) -> str:
-    """The report for people."""
-    span = f"{format_instant(report.span.start)} to {format_instant(report.span.end)}"
-    verdict = "would write" if report.is_dry else "wrote" if report.wrote_anything else "found nothing to write for"
-    lines = [f"{report.rollup}: {verdict} windows that end from {span}"]
-    width = max(len(tier.name) for tier in report.tiers)
-    lines.append("")
-    lines.append(f"  {'tier':{width}}  {'rows':>9}  {'predicted':>9}  {'size':>8}  reads")
-    for tier in report.tiers:
-        predicted = "" if tier.predicted_rows is None else quantity(tier.predicted_rows)
-        rows = "" if report.is_dry else quantity(tier.rows)
-        taken = "" if report.is_dry else size(tier.bytes)
-        lines.append(f"  {tier.name:{width}}  {rows:>9}  {predicted:>9}  {taken:>8}  {tier.reads or 'raw rows'}")
-    lines.append("")
-    read = f"{quantity(report.rows_read)} rows read, " if report.rows_read else ""
-    lines.append(f"  {read}{quantity(report.seconds)} s; session ready after {quantity(report.startup_seconds)} s")
-    if report.null_times:
-        lines.append(f"  {quantity(report.null_times)} rows without a time were left out")
-    return "\n".join(lines)

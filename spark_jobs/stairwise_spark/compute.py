@@ -21,6 +21,7 @@ from stairwise_spark.expressions import combined, direct, lifted, lowered
 from stairwise_spark.grid import covered, in_slices, in_windows, micros, picked, reach
 from stairwise_spark.inputs import Types
 from stairwise_spark.names import column
+from stairwise_spark.rows import NUMBER, Rows
 from stairwise_spark.sliding import slid
 
 _BOUNDS = ("_begin", "_end")
@@ -90,8 +91,13 @@ def computed(step: Step, parent: DataFrame, content: Content, span: Interval) ->
             assert_never(step.how)
 
 
-def stored(tier: Tier, frame: DataFrame, content: Content) -> DataFrame:
-    """The tier's rows as readers find them: bounds as timestamps, results under their names, then the states."""
+def stored(tier: Tier, rows: Rows, content: Content, chunk: Interval) -> DataFrame:
+    """The windows that end in a chunk as readers find them: bounds as timestamps, results by name, then the states.
+
+    In a frame of several tiers, those of all that are declared or not as this one is.
+    """
+    end = column("_end")
+    frame = rows.frame.where((end > micros(chunk.start)) & (end <= micros(chunk.end)))
     results = {name for name, _ in content.results}
     lowest = [
         column(name) if name in results else lowered(aggregate, content.types).alias(name)
@@ -104,6 +110,7 @@ def stored(tier: Tier, frame: DataFrame, content: Content) -> DataFrame:
         F.timestamp_micros(column("_end")).alias("window_end"),
         *(lowest if tier.kind is Kind.DECLARED else ()),
         *map(column, states),
+        *(() if rows.number is None else (column(NUMBER),)),
     )
 
 

@@ -8,7 +8,8 @@ next begins, and a run that died goes on where it stopped.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -17,6 +18,7 @@ from uuid import uuid4
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from stairwise.aggregate import Primitive
 from stairwise.codec import decode_plan, encode_plan, to_json
 from stairwise.errors import UsageError
 from stairwise.names import nearest
@@ -26,13 +28,25 @@ from stairwise.tiers import Kind
 from stairwise.windowing import Interval, windows_at
 from stairwise_spark.compute import Content, computed, held, stored
 from stairwise_spark.coverage import Coverage
-from stairwise_spark.errors import BusyError, translating
+from stairwise_spark.errors import CONDITIONS_OF_VALUES, OVERFLOWS, BusyError, RunError, translating
 from stairwise_spark.expressions import argument_types, direct
-from stairwise_spark.grid import micros
-from stairwise_spark.names import column
-from stairwise_spark.report import RunReport, TierReport
+from stairwise_spark.report import (
+    ChunkBegun,
+    ChunkDone,
+    Progress,
+    RunBegun,
+    RunReport,
+    SourceReport,
+    TierReport,
+    TierWritten,
+    joined,
+    silent,
+)
+from stairwise_spark.rows import Rows
 from stairwise_spark.source import PinnedSource, open_source
+from stairwise_spark.source_checks import expressions
 from stairwise_spark.storage import State, Storage
+from stairwise_spark.together import can_go_together
 from stairwise_spark.work import Work
 from stairwise_spark.writes import Write, Written
 
@@ -61,16 +75,21 @@ class Request:
     is_dry: bool = False
 
 
-Progress = Callable[[int, int, Sequence[TierReport]], None]
-"""Is told after each chunk: how many are done, of how many, and what the last one brought."""
-
-
-def _silent(_done: int, _all: int, _tiers: Sequence[TierReport]) -> None:
-    """Tell nobody."""
-
-
-def run(spark: SparkSession, plan: Plan, request: Request, progress: Progress = _silent) -> RunReport:
+def run(
+    spark: SparkSession,
+    plan: Plan,
+    request: Request,
+    progress: Progress = silent,
+    startup_seconds: float = 0.0,
+) -> RunReport:
     """Bring the tiers of a plan up to date for a range.
+
+    Args:
+        spark: A session in UTC and in ANSI mode.
+        plan: Of a rollup's declaration.
+        request: What to do.
+        progress: Is told what happens.
+        startup_seconds: How long it took until the session was ready, for the report.
 
     Raises:
         UsageError: There is no such tier, or the tables were filled with something else.
@@ -79,8 +98,8 @@ def run(spark: SparkSession, plan: Plan, request: Request, progress: Progress = 
         RunError: It could not be done; what was written until then is whole, and stays.
     """
     started = time.monotonic()
-    with translating():
-        return _Run.begun(spark, plan, request, started).done(progress)
+    with _pointing(plan), translating():
+        return _Run.begun(spark, plan, request, started, progress).done(startup_seconds)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -92,18 +111,21 @@ class _Run:
     span: Interval
     source: PinnedSource
     content: Content
+    goes_together: bool
     storage: Storage
     begin: int | None
     null_times: int
     started: float
+    progress: Progress
     run_id: str
     states: dict[str, State] = field(default_factory=dict[str, State])
     fresh: dict[str, Coverage] = field(default_factory=dict[str, Coverage])
     reports: dict[str, TierReport] = field(default_factory=dict[str, TierReport])
     rows_read: int = 0
+    spans_read: tuple[Interval, ...] = ()
 
     @classmethod
-    def begun(cls, spark: SparkSession, plan: Plan, request: Request, started: float) -> _Run:
+    def begun(cls, spark: SparkSession, plan: Plan, request: Request, started: float, progress: Progress) -> _Run:
         storage = Storage.of(spark, plan)
         rollup = storage.rollup
         _check_tiers(plan, request.tiers)
@@ -117,6 +139,7 @@ class _Run:
             check_same(decode_plan(applied), plan)
         source = open_source(spark, rollup, direct)
         types = argument_types(source.rows(), [aggregate for _, aggregate in rollup.aggregates])
+        content = Content(keys=rollup.keys, aggregates=rollup.aggregates, types=types)
         span, begin = _span(rollup, request.span, source)
         return cls(
             plan=plan,
@@ -124,60 +147,65 @@ class _Run:
             span=span,
             begin=begin,
             source=source,
-            content=Content(keys=rollup.keys, aggregates=rollup.aggregates, types=types),
+            content=content,
+            goes_together=bool(plan.passes()) and can_go_together(source.rows(), content),
             storage=storage,
             null_times=source.check_null_times(rollup.null_time),
             started=started,
+            progress=progress,
             run_id=f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid4().hex[:8]}",
         )
 
-    def done(self, progress: Progress) -> RunReport:
+    def done(self, startup_seconds: float) -> RunReport:
         chunks = list(_chunks(self.span, self.request))
         if not self.request.is_dry:
             if not self.storage.is_made():
                 self.storage.ensure(self._schemas())
             self.storage.ledger.save_plan(to_json(encode_plan(self.plan)))
         self.states = self.storage.states()
+        if not self.request.is_dry:
+            names = tuple(step.tier.name for step in self.plan.steps if self._is_wanted(step))
+            self.progress(RunBegun(span=self.span, chunks=len(chunks), tiers=names))
         for number, chunk in enumerate(chunks, 1):
-            found = self._chunk(chunk)
-            if not self.request.is_dry:
-                progress(number, len(chunks), found)
+            self._chunk(number, chunk)
+        files = self.source.files(self.spans_read)
         report = RunReport(
             rollup=self.plan.rollup,
             run_id=self.run_id,
             span=self.span,
-            source_version=self.source.version,
-            rows_read=self.rows_read,
+            source=SourceReport(version=self.source.version, rows=self.rows_read, files=files.count, bytes=files.bytes),
             tiers=tuple(self.reports.get(step.tier.name, _idle(step)) for step in self.plan.steps),
             null_times=self.null_times,
             seconds=time.monotonic() - self.started,
+            startup_seconds=startup_seconds,
             is_dry=self.request.is_dry,
         )
         if not self.request.is_dry:
             self.storage.ledger.save_report(self.run_id, to_json(report.to_json()))
         return report
 
-    def _chunk(self, chunk: Interval) -> list[TierReport]:
+    def _chunk(self, number: int, chunk: Interval) -> None:
         """One chunk; computed anew if another run was faster."""
         for _ in range(1, ATTEMPTS):
             try:
-                return self._noted(self._attempt(chunk))
+                self._note(self._attempt(number, chunk))
             except BusyError:
                 self.states = self.storage.states()
                 self.fresh.clear()
-        return self._noted(self._attempt(chunk))
+            else:
+                return
+        self._note(self._attempt(number, chunk))
 
-    def _noted(self, found: list[TierReport]) -> list[TierReport]:
+    def _note(self, found: Sequence[TierReport]) -> None:
         for report in found:
             known = self.reports.get(report.name)
             self.reports[report.name] = report if known is None else known.merged(report)
-        return found
 
-    def _attempt(self, chunk: Interval) -> list[TierReport]:
+    def _attempt(self, number: int, chunk: Interval) -> list[TierReport]:
         due = [step for step in self.plan.steps if self._is_due(step, chunk)]
         if self.request.is_dry:
             return [self._report(step, chunk) for step in due]
-        began = time.monotonic()
+        self.progress(ChunkBegun(number=number, span=chunk, due=tuple(step.tier.name for step in due)))
         has_events = self.begin is None or chunk.end > self.begin
         work = Work(
             plan=self.plan,
@@ -188,24 +216,40 @@ class _Run:
             covers=self.covers,
             chunk=chunk,
             due=[step for step in due if has_events and _ends(step, chunk)],
+            goes_together=self.goes_together,
         )
         try:
             frames = work.frames()
-            writes = [self._write(step, frames[step.tier.name], chunk) for step in work.due]
-            written = {each.tier: each for each in self.storage.write(self.run_id, writes)} if writes else {}
+            writes = self._writes(work.due, frames, chunk)
+            written = {each.tier: each for each in self._written(number, writes)} if writes else {}
             self.rows_read += work.rows_read() if writes else 0
+            self.spans_read = joined((*self.spans_read, *work.spans))
         finally:
             work.release()
         self._claim(due, chunk, {name: each.version for name, each in written.items()})
-        seconds = time.monotonic() - began
-        return [self._report(step, chunk, written.get(step.tier.name), seconds) for step in due]
+        self.progress(ChunkDone(number=number))
+        return [self._report(step, chunk, written.get(step.tier.name)) for step in due]
+
+    def _written(self, number: int, writes: Sequence[Write]) -> Sequence[Written]:
+        def tell(written: Written) -> None:
+            self.progress(
+                TierWritten(
+                    number=number,
+                    tier=written.tier,
+                    rows=written.rows,
+                    bytes=written.bytes,
+                    seconds=written.seconds,
+                )
+            )
+
+        return self.storage.write(self.run_id, writes, tell)
+
+    def _is_wanted(self, step: Step) -> bool:
+        return not self.request.tiers or step.tier.name in self.request.tiers
 
     def _is_due(self, step: Step, chunk: Interval) -> bool:
         """Whether a tier has to be written: it is wanted, and not covered at the version of the source."""
-        wanted = self.request.tiers
-        if wanted and step.tier.name not in wanted:
-            return False
-        return self.request.restate or not self.covers(step.tier.name, chunk)
+        return self._is_wanted(step) and (self.request.restate or not self.covers(step.tier.name, chunk))
 
     def covers(self, tier: str, span: Interval) -> bool:
         """Whether a tier's table holds the windows of a range as the pinned source gives them."""
@@ -222,14 +266,25 @@ class _Run:
     def _version(self) -> int:
         return 0 if self.source.version is None else self.source.version
 
-    def _write(self, step: Step, frame: DataFrame, chunk: Interval) -> Write:
+    def _writes(self, due: Sequence[Step], frames: Mapping[str, Rows], chunk: Interval) -> list[Write]:
+        """What is to be written of each tier; tiers that were made together stay in one frame."""
+        shared: dict[tuple[int, bool], DataFrame] = {}
+        writes: list[Write] = []
+        for step in due:
+            rows = frames[step.tier.name]
+            of = id(rows.frame), step.tier.kind is Kind.DECLARED
+            if of not in shared:
+                shared[of] = stored(step.tier, rows, self.content, chunk)
+            writes.append(self._write(step, Rows(shared[of], rows.number), chunk))
+        return writes
+
+    def _write(self, step: Step, rows: Rows, chunk: Interval) -> Write:
         name = step.tier.name
-        rows = frame.where((column("_end") > micros(chunk.start)) & (column("_end") <= micros(chunk.end)))
         state = self.states[name]
         is_new = state.coverage.is_untouched(chunk) and not self.request.restate
         return Write(
             tier=name,
-            frame=stored(step.tier, rows, self.content),
+            rows=rows,
             span=chunk,
             starts=held(step.tier, chunk),
             coverage=Coverage.of(chunk, self._version),
@@ -250,7 +305,7 @@ class _Run:
         if idle:
             self.storage.record(self.run_id, idle)
 
-    def _report(self, step: Step, chunk: Interval, written: Written | None = None, seconds: float = 0.0) -> TierReport:
+    def _report(self, step: Step, chunk: Interval, written: Written | None = None) -> TierReport:
         rows = step.cost.rows_written
         share = (chunk.end - chunk.start) / self.plan.totals.period_s
         report = replace(_idle(step), predicted_rows=None if rows is None else rows * share, ranges=(chunk,))
@@ -258,11 +313,12 @@ class _Run:
             return report
         return replace(
             report,
+            windows=written.windows,
             rows=written.rows,
             files=written.files,
             bytes=written.bytes,
             version=written.version,
-            seconds=seconds,
+            seconds=written.seconds,
             wrote=written.wrote,
         )
 
@@ -273,7 +329,8 @@ class _Run:
             parent = self.source.rows() if step.reads is None else frames[step.reads]
             frames[step.tier.name] = computed(step, parent, self.content, self.span)
         return {
-            step.tier.name: stored(step.tier, frames[step.tier.name], self.content).schema for step in self.plan.steps
+            step.tier.name: stored(step.tier, Rows(frames[step.tier.name]), self.content, self.span).schema
+            for step in self.plan.steps
         }
 
 
@@ -318,6 +375,30 @@ def check_same(applied: Plan, plan: Plan) -> None:
             f"rollup '{new.name}': {', '.join(changed)}: not what the tables in the target were filled with.",
             hint="choose another target; to change tables that are filled is not in this version yet.",
         )
+
+
+@contextmanager
+def _pointing(plan: Plan) -> Generator[None]:
+    """Within it, the hint of an error of values names the aggregates that may have met it."""
+    try:
+        yield
+    except RunError as error:
+        suspects = _suspects(plan, str(error.data.get("condition")))
+        if suspects:
+            error.hint = f"{error.hint.removesuffix('.')}; it may be {' or '.join(suspects)}."
+        raise
+
+
+def _suspects(plan: Plan, name: str) -> list[str]:
+    """The aggregates that may fail by a condition of Spark: all that compute, and where it is an overflow, all sums."""
+    if plan.declaration is None or name not in CONDITIONS_OF_VALUES:
+        return []
+    return [
+        f"{result}: {aggregate}"
+        for result, aggregate in plan.declaration.aggregates
+        if any(not text.isidentifier() for text in expressions(aggregate))
+        or (name in OVERFLOWS and any(partial.primitive is Primitive.SUM for partial in aggregate.partials))
+    ]
 
 
 def _check_tiers(plan: Plan, tiers: Sequence[str]) -> None:

@@ -93,6 +93,14 @@ class _Known(NamedTuple):
 
 _GONE = "the Spark process has ended"
 _MEMORY = "see what its log says last; if that is memory, give it more: --spark-conf spark.driver.memory=4g."
+_LOST = (
+    "if it is the source's, restore it, and keep VACUUM from files in use; if it is a tier's, remove that table: "
+    "the next run makes it again."
+)
+OVERFLOWS = ("ARITHMETIC_OVERFLOW", "NUMERIC_VALUE_OUT_OF_RANGE", "NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION")
+"""What Spark raises when a sum leaves its type."""
+CONDITIONS_OF_VALUES = (*OVERFLOWS, "CAST_OVERFLOW", "CAST_INVALID_INPUT", "DIVIDE_BY_ZERO")
+"""What Spark raises when a value is not what an expression can take."""
 # By the beginning of the error's condition.
 _CONDITIONS = (
     _Known(
@@ -131,7 +139,8 @@ _CONDITIONS = (
         "the session lacks Delta Lake",
         "start Spark with the extension and the catalog of Delta Lake.",
     ),
-    _Known("FAILED_READ_FILE.FILE_NOT_EXIST", RunError, "a file is gone", "run again; keep VACUUM from files in use."),
+    _Known("FAILED_READ_FILE.FILE_NOT_EXIST", RunError, "a file is gone", _LOST),
+    _Known("FAILED_READ_FILE", RunError, "a file cannot be read", _LOST),
     _Known("DELTA_VERSION_NOT_FOUND", RunError, "a version is gone", "run again with the newest version of the table."),
     _Known("DELTA_CANNOT_CREATE_LOG_PATH", RunError, "the target cannot be written", "check that it may be written."),
     _Known(
@@ -179,20 +188,25 @@ def said(error: BaseException) -> str:
     return first if len(first) <= _LONGEST_SAID else f"{first[:_LONGEST_SAID]}..."
 
 
-def translated(error: BaseException) -> StairwiseError:
+def translated(error: BaseException, subject: str = "") -> StairwiseError:
     """What Spark, Delta Lake or the system says, as an error of ours; it becomes the cause.
 
-    >>> print(translated(OSError(28, "No space left on device")))
-    the disk is full ([Errno 28] No space left on device). Hint: free some space, then run again.
+    >>> print(translated(OSError(28, "No space left on device"), "tier 5m"))
+    tier 5m: the disk is full ([Errno 28] No space left on device). Hint: free some space, then run again.
+
+    Args:
+        error: What was raised; one of ours stays.
+        subject: What could not be done, or of what.
     """
-    ours = error if isinstance(error, StairwiseError) else _ours(error)
-    if ours is not error:
-        ours.__cause__ = error
+    if isinstance(error, StairwiseError):
+        return error
+    ours = _ours(error, f"{subject}: " if subject else "")
+    ours.__cause__ = error
     return ours
 
 
 @contextmanager
-def translating() -> Generator[None]:
+def translating(subject: str = "") -> Generator[None]:
     """Within it, what Spark, Delta Lake or the system raises is raised :func:`translated`.
 
     >>> with translating():
@@ -205,7 +219,7 @@ def translating() -> Generator[None]:
     except Exception as error:
         if not is_foreign(error):
             raise
-        raise translated(error) from error
+        raise translated(error, subject) from error
 
 
 def is_foreign(error: BaseException) -> bool:
@@ -214,18 +228,20 @@ def is_foreign(error: BaseException) -> bool:
     return isinstance(error, PySparkException | OSError) or type(error).__module__.startswith("py4j.")
 
 
-def _ours(error: BaseException) -> StairwiseError:
+def _ours(error: BaseException, prefix: str) -> StairwiseError:
     name = condition(error)
     if isinstance(error, CONFLICTS) or name.startswith("DELTA_CONCURRENT"):
         return BusyError(
-            f"another run changed the same table meanwhile ({said(error)}).", hint="run again.", condition=name
+            f"{prefix}another run changed the same table meanwhile ({said(error)}).", hint="run again.", condition=name
         )
     if isinstance(error, ConnectionError) or type(error).__name__ == "Py4JNetworkError":
-        return RunError(f"{_GONE} ({said(error)}).", hint=_MEMORY)
+        return RunError(f"{prefix}{_GONE} ({said(error)}).", hint=_MEMORY)
     known = next((each for each in _CONDITIONS if name.startswith(each.sign)), None)
     known = known or next((each for each in _TEXTS if re.search(each.sign, str(error))), None)
     if known is not None:
-        return known.error(f"{known.meaning} ({said(error)}).", hint=known.hint, condition=name)
+        return known.error(f"{prefix}{known.meaning} ({said(error)}).", hint=known.hint, condition=name)
     return RunError(
-        f"Spark refuses it: {said(error)}.", hint=f"Spark's name for it is {name}." if name else "", condition=name
+        f"{prefix}Spark refuses it: {said(error)}.",
+        hint=f"Spark's name for it is {name}." if name else "",
+        condition=name,
     )

@@ -60,6 +60,12 @@ def quotient(numerator: Column, denominator: Column) -> Column:
     return F.when(denominator != F.lit(0), numerator / denominator)
 
 
+def _product(left: Column, right: Column) -> Column:
+    """The product; 0 if one of the two is, whatever the other is: what does not vary goes with nothing, NaN neither."""
+    zero = F.lit(0)
+    return F.when((left == zero) | (right == zero), F.lit(0.0)).otherwise(left * right)
+
+
 def result(aggregate: Aggregate, types: Types, read: Callable[[Partial], tuple[Column, ...]]) -> Column:
     """What the formula comes to; `read` gives the columns of a state."""
     return _Reader(aggregate, types, read).result()
@@ -95,7 +101,7 @@ class _Reader:
             case Operation.LESS_ONE:
                 return first - F.lit(1)
             case Operation.TIMES:
-                return first * others[0]
+                return _product(first, others[0])
             case Operation.OVER if formula.operands[0] == _SUM and isinstance(self.kind, DecimalType):
                 return _decimal_mean(first, others[0], self.kind)
             case Operation.OVER:

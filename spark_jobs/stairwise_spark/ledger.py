@@ -174,16 +174,15 @@ class Ledger:
 
     def load_plan(self) -> str | None:
         """The plan that was saved last; None: there was none."""
-        return self._last(_PLAN, "plan")
+        if self._find() is None:
+            return None
+        rows = self._notes(_PLAN).orderBy(F.desc("version")).limit(1).collect()
+        return str(rows[0]["content"]) if rows else None
 
     def save_report(self, run: str, text: str) -> None:
         """The report of a run is kept; for people as ``_stairwise/runs/<run>.json``."""
         self._add(_REPORT, _Note(run, 0, run, text))
         self._publish(f"runs/{_file_name(run)}.json", text)
-
-    def load_report(self, run: str) -> str | None:
-        """The report of a run; None: there was none."""
-        return self._last(_REPORT, run)
 
     def _find(self) -> Table | None:
         if self._table is None:
@@ -204,12 +203,6 @@ class Ledger:
 
     def _notes(self, kind: str) -> DataFrame:
         return self._there().now().where(F.col(_KIND.name) == kind)
-
-    def _last(self, kind: str, name: str) -> str | None:
-        if self._find() is None:
-            return None
-        rows = self._notes(kind).where(F.col("name") == name).orderBy(F.desc("version")).limit(1).collect()
-        return str(rows[0]["content"]) if rows else None
 
     def _add(self, kind: str, note: _Note) -> None:
         values = {**note._asdict(), _KIND.name: kind}

@@ -1,7 +1,8 @@
-"""What a run did: one value that the terminal shows, JSON carries, and the target keeps."""
+"""What a run does and did: events as it goes on, and one value in the end that JSON carries and the target keeps."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from stairwise.instant import format_instant
@@ -17,12 +18,13 @@ class TierReport:
         name: The tier.
         reads: Its parent; None: the raw rows.
         ranges: The windows that ended in these were written.
+        windows: So many different windows have rows among those written; None: they were too many to count.
         rows: The rows written.
         files: The files written.
         bytes: Their size.
         version: The newest version of its table; None if the run did not touch it.
         predicted_rows: What the plan expected for the ranges; None if it does not count rows.
-        seconds: How long computing and writing took, beside others.
+        seconds: How long writing it took, with all that was computed for it, beside other tables.
         wrote: Whether there was a commit.
     """
 
@@ -30,6 +32,7 @@ class TierReport:
     reads: str | None
     predicted_rows: float | None
     ranges: tuple[Interval, ...] = ()
+    windows: int | None = 0
     rows: int = 0
     files: int = 0
     bytes: int = 0
@@ -39,10 +42,10 @@ class TierReport:
 
     def merged(self, later: TierReport) -> TierReport:
         """Both together, of which the other came later."""
-        joined = (*self.ranges, *later.ranges)
         return replace(
             later,
-            ranges=tuple(_joined(joined)),
+            ranges=joined((*self.ranges, *later.ranges)),
+            windows=None if self.windows is None or later.windows is None else self.windows + later.windows,
             rows=self.rows + later.rows,
             files=self.files + later.files,
             bytes=self.bytes + later.bytes,
@@ -54,6 +57,23 @@ class TierReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SourceReport:
+    """What was read of the source.
+
+    Attributes:
+        version: The version that was read; None if it has none.
+        rows: The rows, each time that they were read.
+        files: The files that hold them; None: it does not say.
+        bytes: The size of these files; None: it does not say, or they are too many to ask.
+    """
+
+    version: int | None
+    rows: int = 0
+    files: int | None = 0
+    bytes: int | None = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunReport:
     """What a run did.
 
@@ -61,8 +81,7 @@ class RunReport:
         rollup: The rollup.
         run_id: Names the run in the tables' history.
         span: What was asked for, as far as windows have ended.
-        source_version: The version of the source that was read; None if it has none.
-        rows_read: Rows of the source, each time that they were read.
+        source: What was read.
         tiers: What became of each tier.
         null_times: Rows without a time, left out.
         seconds: From when the session was ready.
@@ -73,8 +92,7 @@ class RunReport:
     rollup: str
     run_id: str
     span: Interval
-    source_version: int | None
-    rows_read: int
+    source: SourceReport
     tiers: tuple[TierReport, ...]
     null_times: int
     seconds: float
@@ -86,6 +104,11 @@ class RunReport:
         """Whether a table of a tier changed."""
         return any(tier.wrote for tier in self.tiers)
 
+    @property
+    def changed(self) -> tuple[Interval, ...]:
+        """The ranges in which windows were missing, or reflected another version of the source."""
+        return joined(tuple(span for tier in self.tiers for span in tier.ranges))
+
     def to_json(self) -> dict[str, Json]:
         """The document ``stairwise.run/1``."""
         return {
@@ -93,8 +116,16 @@ class RunReport:
             "rollup": self.rollup,
             "run_id": self.run_id,
             "range": _range(self.span),
-            "source": {"version": self.source_version, "rows_read": self.rows_read},
+            "source": {
+                "version": self.source.version,
+                "rows_read": self.source.rows,
+                "files_read": self.source.files,
+                "bytes_read": self.source.bytes,
+                "changed_ranges": [_range(span) for span in self.changed],
+            },
             "tiers": [_tier(tier) for tier in self.tiers],
+            # Which rows came late is not found out yet: null, for 0 would be an answer.
+            "late_rows": None,
             "null_times": self.null_times,
             "seconds": round(self.seconds, 3),
             "startup_seconds": round(self.startup_seconds, 3),
@@ -103,10 +134,95 @@ class RunReport:
         }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunBegun:
+    """A run knows what to do.
+
+    Attributes:
+        span: Its range.
+        chunks: In so many chunks.
+        tiers: All tiers, parents first.
+    """
+
+    span: Interval
+    chunks: int
+    tiers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChunkBegun:
+    """A chunk is about to be computed, for the first time or, since another run was faster, again.
+
+    Attributes:
+        number: Of the chunk, from 1.
+        span: Its range.
+        due: The tiers that will be written.
+    """
+
+    number: int
+    span: Interval
+    due: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TierWritten:
+    """A tier has the windows of the chunk; told by whichever thread wrote it.
+
+    Attributes:
+        number: Of the chunk.
+        tier: Its name.
+        rows: The rows written.
+        bytes: Their size.
+        seconds: How long it took.
+    """
+
+    number: int
+    tier: str
+    rows: int
+    bytes: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChunkDone:
+    """All that was due in a chunk is written.
+
+    Attributes:
+        number: Of the chunk.
+    """
+
+    number: int
+
+
+Event = RunBegun | ChunkBegun | TierWritten | ChunkDone
+Progress = Callable[[Event], None]
+"""Is told what happens, by several threads at once; for it, a run does not wait."""
+
+
+def silent(_event: Event) -> None:
+    """Tell nobody."""
+
+
+def joined(ranges: tuple[Interval, ...]) -> tuple[Interval, ...]:
+    """The same ranges in order, neighbours as one.
+
+    >>> joined((Interval(5, 7), Interval(0, 2), Interval(2, 3), Interval(6, 6)))
+    (Interval(start=0, end=3), Interval(start=5, end=7))
+    """
+    found: list[Interval] = []
+    for span in sorted(ranges):
+        if found and span.start <= found[-1].end:
+            found[-1] = Interval(found[-1].start, max(found[-1].end, span.end))
+        else:
+            found.append(span)
+    return tuple(found)
+
+
 def _tier(tier: TierReport) -> dict[str, Json]:
     return {
         "name": tier.name,
         "reads": tier.reads,
+        "windows_written": tier.windows,
         "rows_written": tier.rows,
         "files_written": tier.files,
         "bytes_written": tier.bytes,
@@ -119,17 +235,6 @@ def _tier(tier: TierReport) -> dict[str, Json]:
 
 def _range(span: Interval) -> list[Json]:
     return [format_instant(span.start), format_instant(span.end)]
-
-
-def _joined(ranges: tuple[Interval, ...]) -> list[Interval]:
-    """The same ranges in order, neighbours as one."""
-    found: list[Interval] = []
-    for span in sorted(ranges):
-        if found and span.start <= found[-1].end:
-            found[-1] = Interval(found[-1].start, max(found[-1].end, span.end))
-        else:
-            found.append(span)
-    return found
 
 
 def _sum(one: float | None, other: float | None) -> float | None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from urllib.parse import unquote
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
@@ -12,7 +15,7 @@ from pyspark.sql import functions as F
 from stairwise.declared import NullTime
 from stairwise.rollup import Rollup, Source
 from stairwise.windowing import Interval
-from stairwise_spark.errors import RunError, SourceError, condition, said, translated, translating
+from stairwise_spark.errors import RunError, SourceError, condition, is_foreign, said, translated, translating
 from stairwise_spark.event_time import MICROS, EventTime
 from stairwise_spark.names import column, quoted
 from stairwise_spark.session import sql
@@ -20,6 +23,19 @@ from stairwise_spark.source_checks import Direct, check_source, expressions, nam
 
 # What DESCRIBE HISTORY says of what is no Delta table: a view, or a table of another format.
 _NO_DELTA = ("EXPECT_TABLE_NOT_VIEW", "DELTA_ONLY_OPERATION", "DELTA_TABLE_ONLY_OPERATION")
+_GLOB = re.compile(r"[\\*?\[\]{}]")
+# The folder of a partition, which may be left out when the files are read; nothing tells beforehand.
+_PARTITION = re.compile(r"/[^/]+=[^/]*/")
+# Of so many files the system is asked how large they are: it takes a second.
+_MOST_ASKED = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Files that have to be read: how many, and how large; None: nobody says."""
+
+    count: int | None = 0
+    bytes: int | None = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -54,6 +70,21 @@ class PinnedSource:
             first, end = (F.lit(each * MICROS) for each in span)
             rows = rows.where((F.col("_time") >= first) & (F.col("_time") < end))
         return rows if counted is None else rows.observe(counted, F.count(F.lit(1)).alias("rows"))
+
+    def files(self, spans: Sequence[Interval]) -> Files:
+        """The files that have to be read for some spans; none of them is opened.
+
+        Of a Delta table those that its log does not rule out; without a log, all are looked into.
+        """
+        try:
+            found = sorted({file for span in spans for file in self.rows(span).inputFiles()})
+            if spans and self.version is None and (not found or any(map(_PARTITION.search, found))):
+                return Files(None, None)
+            return Files(len(found), _size(self.frame.sparkSession, found) if len(found) <= _MOST_ASKED else None)
+        except Exception as error:
+            if not is_foreign(error):
+                raise
+            return Files(None, None)  # no reason for a run to fail
 
     def extent(self) -> Interval | None:
         """From the second of the earliest event until after that of the latest; None if there is no event."""
@@ -154,6 +185,15 @@ def _files(spark: SparkSession, path: str, kind: str) -> tuple[DataFrame, int | 
     frame = reader.load(path)
     version = _version(spark, f"delta.{quoted(path)}") if kind == "delta" else None
     return (frame, None) if version is None else (reader.option("versionAsOf", version).load(path), version)
+
+
+def _size(spark: SparkSession, files: Sequence[str]) -> int:
+    """The size of files, which have to be there: these are addresses, where Spark takes paths with wildcards."""
+    if not files:
+        return 0
+    paths = [_GLOB.sub(lambda found: f"\\{found[0]}", unquote(file)) for file in files]
+    total = spark.read.format("binaryFile").load(paths).agg(F.sum("length")).first()
+    return 0 if total is None else int(total[0])
 
 
 def _version(spark: SparkSession, table: str) -> int | None:

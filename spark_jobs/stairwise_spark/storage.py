@@ -12,13 +12,14 @@ disjoint ranges conflict only if both touch a part; the loser fails, and nothing
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import partial, reduce
 from math import ceil
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
@@ -33,8 +34,10 @@ from stairwise_spark.coverage import Claim, Commit, Coverage, Record, folded
 from stairwise_spark.errors import BusyError, RunError, translating
 from stairwise_spark.ledger import Known, Ledger, Summary, digested, installed_version
 from stairwise_spark.names import column
+from stairwise_spark.observed import Counted
+from stairwise_spark.rows import NUMBER
 from stairwise_spark.tables import Definition, Place, TierTable, added, commits, literal, logs
-from stairwise_spark.writes import Write, Written, instant, part, parts
+from stairwise_spark.writes import Windows, Write, Written, instant, part, parts, uncounted
 
 _BOUNDS = ("window_start", "window_end")
 _COMMENTS = {
@@ -51,6 +54,12 @@ _WINDOWS_IN_A_PART = 24
 _SIDE_BY_SIDE = 4
 # A run that is repeated finds what it wrote among so many last commits; beyond, it writes the same once more.
 _RECENT = 64
+# To count windows, a task remembers each of them: some bytes for so many are fine.
+_MOST_COUNTED = 250_000
+
+
+def _tell_nobody(_: Written) -> None:
+    """Go on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +156,7 @@ class Storage:
         for place in dict.fromkeys(sorted(map(self.place, schemas), key=str)):
             tiers = [tier for tier in schemas if self.place(tier) == place]
             self._make(place, self._tier_definition(tiers, [schemas[tier] for tier in tiers]))
-        with translating():
+        with translating(f"table {self.ledger.place}"):
             self.ledger.make(self.plan, installed_version())
         self._is_made = schemas.keys() >= self.tiers.keys()
         self._remember({})
@@ -186,10 +195,17 @@ class Storage:
         inside = f"window_start >= {instant(span.start)} AND window_end <= {instant(span.end)}"
         return rows.where(f"{parts(span, self._days(tier))} AND {inside}")
 
-    def write(self, run: str, writes: Sequence[Write]) -> tuple[Written, ...]:
+    def write(
+        self, run: str, writes: Sequence[Write], tell: Callable[[Written], None] = _tell_nobody
+    ) -> tuple[Written, ...]:
         """The windows are replaced: in one commit for each table, the tables side by side; one write at most a tier.
 
         The same write of the same run is not done again. Each run has an id of its own; so has one that restates.
+
+        Args:
+            run: Who writes.
+            writes: What.
+            tell: Is told of each tier as soon as it is written, by the thread that wrote it.
 
         Raises:
             BusyError: Another run changed the same windows, or their days, at the same time. Read, compute and write
@@ -202,7 +218,7 @@ class Storage:
             self.states()
         known = dict(self._states)
         with ThreadPoolExecutor(min(_SIDE_BY_SIDE, len(groups)) or 1) as pool:
-            done = [pool.submit(self._commit, self._table(place), run, group) for place, group in groups.items()]
+            done = [pool.submit(self._timed, self._table(place), run, group, tell) for place, group in groups.items()]
         written = {each.tier: each for group in done for each in group.result()}
         self._remember({})
         if any(state.version == known[tier].version and state != known[tier] for tier, state in self._states.items()):
@@ -277,7 +293,7 @@ class Storage:
         return ceil(_WINDOWS_IN_A_PART / (self.tiers[tier].rate * DAY_SECONDS))
 
     def _make(self, place: Place, definition: Definition) -> None:
-        with translating():
+        with translating(f"table {place}"):
             self._tables[place] = TierTable.make(self.spark, place, definition)
 
     def _find(self, place: Place) -> TierTable | None:
@@ -335,6 +351,19 @@ class Storage:
             partitions=partitions,
         )
 
+    def _timed(
+        self, table: TierTable, run: str, writes: Sequence[Write], tell: Callable[[Written], None]
+    ) -> list[Written]:
+        """The writes to one table; what goes wrong says of which tier."""
+        began = time.monotonic()
+        with translating(f"tier {writes[0].tier}" if len(writes) == 1 else f"table {table.place}"):
+            found = self._commit(table, run, writes)
+        seconds = time.monotonic() - began
+        done = [replace(each, seconds=seconds) for each in found]
+        for each in done:
+            tell(each)
+        return done
+
     def _commit(self, table: TierTable, run: str, writes: Sequence[Write]) -> list[Written]:
         """The writes to one table, in one commit."""
         since = min(self._states[write.tier].version for write in writes)
@@ -345,20 +374,24 @@ class Storage:
             tiers=tuple((write.tier, write.coverage) for write in writes),
             is_append=len(untouched) == len(writes),
         )
-        with translating():
-            log = commits(table, max(0, since - _RECENT))
-            earlier = next((each.version for each in log if each.claim == claim), None)
-            if earlier is not None:
-                return self._written(table, writes, earlier, wrote=False)
-            if claim.is_append:
-                _check_alone(table, claim, (each for each in log if each.version > min(untouched)))
-                table.append(self._stored(writes), claim.encode())
-            else:
-                table.replace(self._stored(writes), claim.encode(), self._predicate(writes))
-            return self._outcome(table, claim, writes, commits(table, since + 1))
+        log = commits(table, max(0, since - _RECENT))
+        earlier = next((each.version for each in log if each.claim == claim), None)
+        if earlier is not None:
+            return self._written(table, writes, earlier, {}, wrote=False)
+        if claim.is_append:
+            _check_alone(table, claim, (each for each in log if each.version > min(untouched)))
+        rows, windows = self._stored(writes)
+        if claim.is_append:
+            table.append(rows, claim.encode())
+        else:
+            table.replace(rows, claim.encode(), self._predicate(writes))
+        return self._outcome(table, claim, writes, windows)
 
-    def _outcome(self, table: TierTable, claim: Claim, writes: Sequence[Write], log: Sequence[Commit]) -> list[Written]:
+    def _outcome(
+        self, table: TierTable, claim: Claim, writes: Sequence[Write], windows: Mapping[str, Windows]
+    ) -> list[Written]:
         """What the log says of a write: there is a commit since then, or none, and then the ledger has to."""
+        log = commits(table, min(self._states[write.tier].version for write in writes) + 1)
         known = {write.tier: self._states[write.tier] for write in writes}
         mine = next((each.version for each in log if each.claim == claim), None)
         if mine is None:
@@ -372,27 +405,58 @@ class Storage:
         self._states.update({tier: _later(tier, state, log, mine) for tier, state in known.items()})
         if claim.is_append:
             _check_alone(table, claim, (each for each in log if each.version < mine))
-        return self._written(table, writes, mine, wrote=True)
+        return self._written(table, writes, mine, windows, wrote=True)
 
-    def _written(self, table: TierTable, writes: Sequence[Write], version: int, *, wrote: bool) -> list[Written]:
+    def _written(
+        self, table: TierTable, writes: Sequence[Write], version: int, windows: Mapping[str, Windows], *, wrote: bool
+    ) -> list[Written]:
         files = added(table, version)
-        return [write.written(version, files, wrote=wrote) for write in writes]
+        return [write.written(version, files, windows.get(write.tier, uncounted), wrote=wrote) for write in writes]
 
-    def _stored(self, writes: Sequence[Write]) -> DataFrame:
+    def _stored(self, writes: Sequence[Write]) -> tuple[DataFrame, dict[str, Windows]]:
         """The rows of writes to one table as it stores them: a file for each part, in order of time.
 
         Moving the finished rows costs little; to compute them in as few tasks as there are files would cost much.
         """
-        rows = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), map(self._whole, writes))
+        frames: dict[int, list[Write]] = {}
+        for write in writes:
+            frames.setdefault(id(write.rows.frame), []).append(write)
+        windows: dict[str, Windows] = {}
+        whole = (self._alone(of[0], windows) if len(of) == 1 else self._several(of, windows) for of in frames.values())
+        rows = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), whole)
         folders = [_PART.name] if self.rollup.layout is not Layout.ONE_TABLE else [_WINDOW.name, _PART.name]
-        return rows.repartition(*map(column, folders)).sortWithinPartitions(*map(column, (*folders, "window_start")))
+        moved = rows.repartition(*map(column, folders))
+        return moved.sortWithinPartitions(*map(column, (*folders, "window_start"))), windows
 
-    def _whole(self, write: Write) -> DataFrame:
+    def _alone(self, write: Write, windows: dict[str, Windows]) -> DataFrame:
         """The rows of a write, with the partition columns."""
-        frame = write.frame.withColumn(_PART.name, part(F.col("window_start"), self._days(write.tier)))
+        rows = self._counted(write.rows.alone(), [(write, 0)], F.lit(0), windows)
+        frame = rows.withColumn(_PART.name, part(F.col("window_start"), F.lit(self._days(write.tier))))
         if self.rollup.layout is Layout.ONE_TABLE:
             frame = frame.withColumn(_WINDOW.name, F.lit(write.tier))
         return frame
+
+    def _several(self, writes: Sequence[Write], windows: dict[str, Windows]) -> DataFrame:
+        """The rows of several writes, which are one frame, with the partition columns; each is computed once."""
+        number = column(NUMBER)
+        names = F.create_map(*(F.lit(each) for write in writes for each in (write.rows.number, write.tier)))
+        days = F.create_map(*(F.lit(each) for write in writes for each in (write.rows.number, self._days(write.tier))))
+        rows = writes[0].rows.frame.where(number.isin([write.rows.number for write in writes]))
+        rows = self._counted(rows, [(write, write.rows.number or 0) for write in writes], number, windows)
+        frame = rows.withColumns({_PART.name: part(F.col("window_start"), days[number]), _WINDOW.name: names[number]})
+        return frame.drop(NUMBER)
+
+    def _counted(
+        self, rows: DataFrame, numbers: Sequence[tuple[Write, int]], number: Column, windows: dict[str, Windows]
+    ) -> DataFrame:
+        """The rows of some writes, whose windows are counted when they are written, unless there may be very many."""
+        many = sum(self.tiers[each.tier].rate * (each.span.end - each.span.start) for each, _ in numbers)
+        if many > _MOST_COUNTED:
+            return rows
+        # No two windows of a tier end at the same time.
+        counted, counts = Counted.of(rows, F.col("window_end"), number, max(each for _, each in numbers) + 1)
+        windows.update({write.tier: partial(counts.number, each) for write, each in numbers})
+        return counted
 
     def _predicate(self, writes: Sequence[Write]) -> str:
         """What is true of exactly the rows that are replaced; first the parts alone, by which Delta tells conflicts."""

@@ -6,6 +6,8 @@ All by SQL, writer options and the files of the log: the Python API of Delta Lak
 from __future__ import annotations
 
 import re
+import shutil
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
@@ -54,6 +56,8 @@ _NOTHING_THERE = (
     "DELTA_TABLE_NOT_FOUND",
     "DELTA_INVALID_PARTITION_PATH",
 )
+# Seconds within which another process has made its table, if it is about to.
+_UNTIL_MADE = 2.0
 _WITH_STATISTICS = (NumericType, StringType, DateType, TimestampType, TimestampNTZType)
 
 
@@ -232,10 +236,9 @@ class TierTable(Table):
         Raises:
             RunError: Something else is there, or a table of ours with other columns or for another rollup.
         """
-        detail = _detail(spark, place)
-        if detail is None:
-            _create(spark, place, definition)
-            detail = _detail(spark, place)
+        detail = _detail(spark, place) or _created(spark, place, definition)
+        if detail is None and _is_cleared(place):
+            detail = _created(spark, place, definition)
         if detail is None:
             raise _refusal(place, "there are files that are no Delta table")
         _check(spark, place, detail.properties, definition)
@@ -370,12 +373,12 @@ def _detail(spark: SparkSession, place: Place) -> _Detail | None:
     return _Detail(row["location"], row["id"], row["properties"] or {})
 
 
-def _create(spark: SparkSession, place: Place, definition: Definition) -> None:
+def _created(spark: SparkSession, place: Place, definition: Definition) -> _Detail | None:
+    """The table, which now is there; None: the log of a table is, with nothing in it."""
     try:
         sql(spark, definition.statement(place))
     except CONFLICTS:
-        # Another run made it at the same instant.
-        return
+        pass  # another run made it at the same instant
     except AnalysisException as error:
         match condition(error):
             case "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION":
@@ -388,6 +391,30 @@ def _create(spark: SparkSession, place: Place, definition: Definition) -> None:
                 ) from error
             case _:
                 raise
+    return _detail(spark, place)
+
+
+def _is_cleared(place: Place) -> bool:
+    """Whether there was nothing but the log of a table that was never finished, as a full disk leaves it.
+
+    Then it is gone now; or there is a table, for another run was making it.
+    """
+    if place.path is None:
+        return False
+    folder = Path(place.path)
+    log = folder / "_delta_log"
+    if not _is_unfinished(folder, log):
+        return False
+    time.sleep(_UNTIL_MADE)
+    if _is_unfinished(folder, log):
+        shutil.rmtree(log)
+    return True
+
+
+def _is_unfinished(folder: Path, log: Path) -> bool:
+    """Whether there is a log without a commit, and no data."""
+    found = [each.name for each in folder.iterdir()] if folder.is_dir() else []
+    return found == [log.name] and all(each.name.startswith((".", "_")) for each in log.iterdir())
 
 
 def _check(spark: SparkSession, place: Place, properties: Mapping[str, str], definition: Definition) -> None:

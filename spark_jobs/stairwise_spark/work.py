@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from threading import Thread
 
 from pyspark.sql import DataFrame, Observation
 from pyspark.storagelevel import StorageLevel
@@ -17,13 +16,13 @@ from pyspark.storagelevel import StorageLevel
 from stairwise.plan import Plan, Step
 from stairwise.windowing import Interval
 from stairwise_spark.compute import Content, computed, held
-from stairwise_spark.errors import is_foreign
 from stairwise_spark.grid import micros
 from stairwise_spark.names import column
+from stairwise_spark.observed import number
+from stairwise_spark.rows import Rows
 from stairwise_spark.source import PinnedSource
 from stairwise_spark.storage import Storage
-
-_LONGEST_WAIT = 5.0  # seconds for a number that is there as soon as the action has ended
+from stairwise_spark.together import distributed, made_together
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,7 +38,9 @@ class Work:
         covers: Whether a tier's table holds the windows that end in a range as the pinned source gives them.
         chunk: The windows that end in (start, end] of it are written.
         due: The steps whose tiers are written.
+        goes_together: Whether tiers can be made by one pass, for their states are such.
         observed: Who counts the rows of the source that are read.
+        spans: When these happened, for each time that they are read.
     """
 
     plan: Plan
@@ -50,10 +51,12 @@ class Work:
     covers: Callable[[str, Interval], bool]
     chunk: Interval
     due: Sequence[Step]
+    goes_together: bool
     observed: list[Observation] = field(default_factory=list[Observation])
+    spans: list[Interval] = field(default_factory=list[Interval])
     _needed: dict[str, Interval] = field(default_factory=dict[str, Interval])
     _missing: dict[str, Interval] = field(default_factory=dict[str, Interval])
-    _kept: list[DataFrame] = field(default_factory=list[DataFrame])
+    _kept: dict[str, DataFrame] = field(default_factory=dict[str, DataFrame])
 
     def __post_init__(self) -> None:
         """Work out what is needed of each tier, and what of that has to be computed; readers before what they read."""
@@ -69,32 +72,69 @@ class Work:
                     known = self._needed.get(step.reads, read)
                     self._needed[step.reads] = Interval(min(known.start, read.start), max(known.end, read.end))
 
-    def frames(self) -> dict[str, DataFrame]:
-        """The TIER frame of each tier that is needed."""
-        due = {step.tier.name for step in self.due}
-        readers: dict[str, int] = {}
+    def frames(self) -> dict[str, Rows]:
+        """The rows of each tier that is needed."""
+        groups = self._groups()
+        readers = dict.fromkeys(groups, 0)
         for step in self.plan.steps:
-            if step.reads is not None and step.tier.name in self._missing:
-                readers[step.reads] = readers.get(step.reads, 0) + 1
-        found: dict[str, DataFrame] = {}
+            name, reads = step.tier.name, step.reads
+            if name in groups and reads in groups and groups[name][0] is step:
+                readers[reads] += 1
+        found: dict[str, Rows] = {}
         for step in self.plan.steps:
-            name = step.tier.name
-            if name in self._needed:
-                uses = readers.get(name, 0) + (name in due)
-                frame = self._frame(step, found)
-                found[name] = self._kept_in_memory(frame, step) if readers.get(name, 0) and uses > 1 else frame
+            group = groups.get(step.tier.name, ())
+            if group and group[0] is step:
+                places = {self.storage.place(each.tier.name) for each in group if each in self.due}
+                uses = len(places) + sum(readers[each.tier.name] for each in group)
+                found |= self._made(group, found, is_kept=uses > 1)
         return found
+
+    def _groups(self) -> dict[str, Sequence[Step]]:
+        """For each tier that is needed, the steps that are done together with its own.
+
+        Those of a pass of the plan, if all of their windows that are needed have to be computed.
+        """
+        groups: dict[str, Sequence[Step]] = {
+            step.tier.name: (step,) for step in self.plan.steps if step.tier.name in self._needed
+        }
+        for each in self.plan.passes() if self.goes_together else ():
+            inside = {each.reads: True}
+            for step in each.steps:
+                wanted, missing = self._needed.get(step.tier.name), self._missing.get(step.tier.name)
+                is_whole = wanted is not None and wanted == missing and wanted.start < wanted.end
+                inside[step.tier.name] = is_whole and inside.get(step.reads or "", False)
+            steps = tuple(step for step in each.steps if inside[step.tier.name])
+            if len(steps) > 1:
+                groups.update(dict.fromkeys((step.tier.name for step in steps), steps))
+        return groups
+
+    def _made(self, group: Sequence[Step], found: Mapping[str, Rows], *, is_kept: bool) -> dict[str, Rows]:
+        """The rows of tiers that are made together; kept in memory if they are used several times."""
+        first = group[0]
+        if len(group) == 1:
+            frame = self._frame(first, found)
+            return {
+                first.tier.name: Rows(
+                    self._kept_in_memory(first, distributed(frame, self.content.keys)) if is_kept else frame
+                )
+            }
+        root = first.reads or ""
+        parent = found[root].alone()
+        parent = parent if root in self._kept else distributed(parent, self.content.keys)
+        made = made_together(parent, self.content, group, self._missing)
+        made = self._kept_in_memory(first, made) if is_kept else made
+        return {step.tier.name: Rows(made, number) for number, step in enumerate(group, 1)}
 
     def rows_read(self) -> int:
         """The rows of the source that were read, once all frames have been."""
-        return sum(map(_count, self.observed))
+        return sum(number(each, "rows") or 0 for each in self.observed)
 
     def release(self) -> None:
         """What was kept in memory is let go."""
-        for frame in self._kept:
+        for frame in self._kept.values():
             frame.unpersist()
 
-    def _frame(self, step: Step, found: Mapping[str, DataFrame]) -> DataFrame:
+    def _frame(self, step: Step, found: Mapping[str, Rows]) -> DataFrame:
         """What is missing, computed, and the rest from the table."""
         name = step.tier.name
         wanted, missing = self._needed[name], self._missing[name]
@@ -107,12 +147,13 @@ class Work:
             return parts[0]
         return parts[0].unionByName(parts[1].select(*map(column, parts[0].columns)))
 
-    def _parent(self, step: Step, found: Mapping[str, DataFrame], missing: Interval) -> DataFrame:
+    def _parent(self, step: Step, found: Mapping[str, Rows], missing: Interval) -> DataFrame:
         if step.reads is not None and step.reads in found:
-            return found[step.reads]
-        observed = Observation()
+            return found[step.reads].alone()
+        observed, span = Observation(), held(step.tier, missing)
         self.observed.append(observed)
-        return self.source.rows(held(step.tier, missing), observed)
+        self.spans.append(span)
+        return self.source.rows(span, observed)
 
     def _from_table(self, step: Step, wanted: Interval, missing: Interval) -> DataFrame:
         """The stored windows that end in what is wanted, but not in what is missing."""
@@ -136,27 +177,7 @@ class Work:
             return Interval(older.end, wanted.end)
         return wanted
 
-    def _kept_in_memory(self, frame: DataFrame, step: Step) -> DataFrame:
-        """The frame, computed once, and lying by its keys, so that nothing that is made of it has to move."""
-        keys = self.content.keys
-        placed = frame.repartition(*map(column, keys)) if keys and step.reads is None else frame
-        kept = placed.persist(StorageLevel.MEMORY_AND_DISK)
-        self._kept.append(kept)
-        return kept
-
-
-def _count(observed: Observation) -> int:
-    """The rows that an action has read; 0 if Spark found out that it needs none, for then it never counts."""
-    found: list[int] = []
-
-    def ask() -> None:
-        try:
-            found.append(observed.get["rows"])
-        except Exception as error:
-            if not is_foreign(error):
-                raise
-
-    waiting = Thread(target=ask, daemon=True)
-    waiting.start()
-    waiting.join(_LONGEST_WAIT)
-    return sum(found)
+    def _kept_in_memory(self, step: Step, frame: DataFrame) -> DataFrame:
+        """The frame, computed once; what is made of it stays where it lies."""
+        self._kept[step.tier.name] = frame.persist(StorageLevel.MEMORY_AND_DISK)
+        return frame

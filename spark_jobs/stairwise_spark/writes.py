@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from stairwise.windowing import Interval
 from stairwise.zones import DAY_SECONDS
 from stairwise_spark.coverage import Coverage
+from stairwise_spark.rows import Rows
 from stairwise_spark.tables import File
 
 _MICROS = 1_000_000
+Windows = Callable[[], int | None]
+"""Says how many different windows have been written; None: they were not counted."""
+
+
+def uncounted() -> None:
+    """Not counted."""
+    return
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +30,7 @@ class Write:
 
     Attributes:
         tier: Its name.
-        frame: The rows: the columns of the stored table but ``_part`` and ``window``, of exactly their types.
+        rows: With the columns of the stored table but ``_part`` and ``window``, of exactly their types.
         span: The windows with span.start < window end <= span.end are replaced.
         starts: Holds the start of each of them.
         coverage: What the rows reflect.
@@ -31,7 +39,7 @@ class Write:
     """
 
     tier: str
-    frame: DataFrame
+    rows: Rows
     span: Interval
     starts: Interval
     coverage: Coverage
@@ -42,16 +50,24 @@ class Write:
         """What is true of exactly the stored rows of these windows, but for ``_part`` and ``window``."""
         return f"window_end > {instant(self.span.start)} AND window_end <= {instant(self.span.end)}"
 
-    def written(self, version: int, files: Iterable[File], *, wrote: bool) -> Written:
+    def written(self, version: int, files: Iterable[File], windows: Windows, *, wrote: bool) -> Written:
         """What became of it, by the files that the commit added.
 
         A commit also moves rows that it does not replace out of the files that it does, and their files do not count.
+
+        Args:
+            version: That of the commit.
+            files: What it added.
+            windows: Says how many windows the rows have.
+            wrote: Whether it is of this write.
         """
         mine = [each for each in files if each.window in (None, self.tier) and self._is_within(each)]
+        rows = sum(each.rows for each in mine)
         return Written(
             tier=self.tier,
             version=version,
-            rows=sum(each.rows for each in mine),
+            windows=windows() if rows else 0,
+            rows=rows,
             files=len(mine),
             bytes=sum(each.bytes for each in mine),
             wrote=wrote,
@@ -68,18 +84,22 @@ class Written:
     Attributes:
         tier: Its name.
         version: The version of the table that holds it.
+        windows: So many different windows have rows; None: they were not counted.
         rows: The rows that were written.
         files: The files that were added.
         bytes: Their size.
         wrote: Whether there was a commit: there is none if nothing was there and nothing came, nor for a repetition.
+        seconds: How long it took, with all that had to be computed for it.
     """
 
     tier: str
     version: int
+    windows: int | None = 0
     rows: int = 0
     files: int = 0
     bytes: int = 0
     wrote: bool = True
+    seconds: float = field(default=0.0, compare=False)
 
 
 def instant(second: int) -> str:
@@ -93,12 +113,12 @@ def parts(span: Interval, length: int) -> str:
     return f"_part >= {first} AND _part <= {last}"
 
 
-def part(start: Column, length: int) -> Column:
+def part(start: Column, length: Column) -> Column:
     """The first day of the part that holds an instant, which is stored with each row."""
     # In whole numbers downwards, also before 1970; whatever the session's zone.
     seconds = F.unix_seconds(start)
     day = ((seconds - F.pmod(seconds, F.lit(DAY_SECONDS))) / DAY_SECONDS).cast("int")
-    return day - F.pmod(day, F.lit(length))
+    return day - F.pmod(day, length)
 
 
 def _part(second: int, length: int) -> int:

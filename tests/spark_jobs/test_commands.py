@@ -34,7 +34,7 @@ def file(spark: SparkSession, tmp_path: Path) -> str:
 
 
 def without_seconds(text: str) -> str:
-    return re.sub(r"[0-9.,]+ s\b", "N s", text)
+    return re.sub(r"[0-9.,]+ ?s\b", "N s", text)
 
 
 def test_a_backfill_tells_what_it_wrote(file: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -42,15 +42,20 @@ def test_a_backfill_tells_what_it_wrote(file: str, capsys: pytest.CaptureFixture
     out, err = capsys.readouterr()
     lines = without_seconds(out).splitlines()
     assert lines[0] == "trips: wrote windows that end from 2024-01-01T00:00:00Z to 2024-01-01T12:00:00Z"
-    assert [line.split()[:2] for line in lines[2:5]] == [["tier", "rows"], ["1h", "18"], ["4h", "6"]]
-    assert lines[-1] == "  100 rows read, N s; session ready after N s"
-    assert without_seconds(err).splitlines() == [
-        "chunk 1 of 2: 14 rows in 2 tiers, N s, about N s left",
-        "chunk 2 of 2: 10 rows in 2 tiers, N s",
+    words = [line.split() for line in lines[2:5]]
+    assert [each[:3] for each in words] == [["tier", "windows", "rows"], ["1h", "9", "18"], ["4h", "3", "6"]]
+    assert re.fullmatch(r"  100 rows read in 2 files of [0-9.]+ kB, N s; session ready after N s", lines[-1])
+    told = [re.sub(r"[0-9.]+ kB", "N kB", line) for line in without_seconds(err).splitlines()]
+    assert sorted(told) == [
+        "chunk 1 of 2: 1h: 12 rows, N kB, N s",
+        "chunk 1 of 2: 4h: 2 rows, N kB, N s",
+        "chunk 1 of 2: done after N s, about N s left",
+        "chunk 2 of 2: 1h: 6 rows, N kB, N s",
+        "chunk 2 of 2: 4h: 4 rows, N kB, N s",
     ]
 
 
-def test_json_is_one_document_and_nothing_else(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_is_one_document_and_nothing_else(file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     wanted = ["--start", "2024-01-01", "--end", "2024-01-01T05:00Z", "--json"]
     assert main(["run", file, *wanted, "--dry-run"]) == 0
     planned = json.loads(capsys.readouterr().out)
@@ -58,8 +63,57 @@ def test_json_is_one_document_and_nothing_else(file: str, capsys: pytest.Capture
     done = json.loads(capsys.readouterr().out)
     assert planned.keys() == done.keys()
     assert (planned["dry_run"], planned["wrote_anything"], done["wrote_anything"]) == (True, False, True)
-    assert {tier["name"]: tier["rows_written"] for tier in done["tiers"]} == {"1h": 10, "4h": 2}
-    assert done["range"] == ["2024-01-01T00:00:00Z", "2024-01-01T05:00:00Z"]
+    assert {tier["name"]: (tier["windows_written"], tier["rows_written"]) for tier in done["tiers"]} == {
+        "1h": (5, 10),
+        "4h": (1, 2),
+    }
+    span = ["2024-01-01T00:00:00Z", "2024-01-01T05:00:00Z"]
+    size = sum(each.stat().st_size for each in (tmp_path / "events").glob("*.parquet"))
+    files = len(list((tmp_path / "events").glob("*.parquet")))
+    assert done["range"] == span
+    # Parquet has no log that says which files hold what: all are looked into.
+    assert done["source"] == {
+        "version": None,
+        "rows_read": 60,
+        "files_read": files,
+        "bytes_read": size,
+        "changed_ranges": [span],
+    }
+    assert json.loads((tmp_path / "rollup" / "_stairwise" / "runs" / f"{done['run_id']}.json").read_text()) == done
+
+
+@pytest.mark.parametrize(
+    ("revenue", "text"),
+    [
+        (
+            "sum(fare)",
+            (
+                "tier NAME: a result is too large for its type (overflow. Use 'try_add' to tolerate overflow and "
+                "return NULL instead). Hint: cast to a wider type in the aggregate; it may be revenue: sum(fare)."
+            ),
+        ),
+        (
+            "min(fare / zone_id)",
+            (
+                "tier NAME: an expression divides by 0 (Division by zero. Use `try_divide` to tolerate divisor being 0 "
+                "and return NULL instead). Hint: use try_divide, which gives NULL; it may be "
+                "revenue: min(fare / zone_id)."
+            ),
+        ),
+    ],
+)
+def test_what_fails_says_where(
+    revenue: str, text: str, spark: SparkSession, file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = Path(file)
+    spark.read.parquet(str(path.parent / "events")).createOrReplaceTempView("events")
+    source = 'sql: "SELECT pickup_at, zone_id, fare + 9223372036854775000 AS fare FROM events"'
+    declared = path.read_text(encoding="utf-8").replace("sum(fare)", revenue)
+    path.write_text(re.sub(r"path: [^,]*, format: parquet", source, declared), encoding="utf-8")
+    assert main(["backfill", file, "--debug"]) == 3
+    *trace, last = capsys.readouterr().err.splitlines()
+    assert re.sub(r"tier \w+:", "tier NAME:", last) == f"stairwise: {text}"
+    assert any("ArithmeticException" in line for line in trace)
 
 
 @pytest.mark.parametrize(

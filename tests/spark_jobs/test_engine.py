@@ -21,6 +21,7 @@ from stairwise.tiers import How
 from stairwise.windowing import Interval, windows_ending
 from stairwise_spark.engine import Request, run
 from stairwise_spark.expressions import argument_types, direct
+from stairwise_spark.report import ChunkBegun, ChunkDone, Event, RunBegun, TierWritten, joined
 from tests.spark_jobs.events import events
 
 pytestmark = pytest.mark.spark
@@ -181,6 +182,10 @@ def test_every_table_equals_the_raw_rows(story: Story, spark: SparkSession, sour
     report = run(spark, plan, Request(span=SPAN))
     assert report.wrote_anything
     check(spark, rollup, SPAN)
+    if rollup.layout.value == "one_table":
+        rows = spark.read.format("delta").load(str(rollup.target)).groupBy("window").agg(F.count_distinct("window_end"))
+        windows = {tier.name: tier.windows for tier in report.tiers}
+        assert {row[0]: row[1] for row in rows.collect()}.items() <= windows.items()
     again = run(spark, plan, Request(span=SPAN))
     assert not again.wrote_anything
 
@@ -191,16 +196,26 @@ def test_a_range_in_chunks_is_the_same_and_goes_on_where_it_stopped(
     rollup, plan = planned(FEW, source, tmp_path / "target")
     early = Interval(SPAN.start, NOON)
     run(spark, plan, Request(span=early))
-    told: list[tuple[int, int, bool]] = []
-
-    def progress(done: int, of: int, tiers: object) -> None:
-        told.append((done, of, bool(tiers)))
-
-    report = run(spark, plan, Request(span=SPAN, chunk_s=2 * 86_400, newest_first=True), progress)
-    assert [done for done, *_ in told] == list(range(1, len(told) + 1))
-    assert told[-1][2] is False  # the first days were there
+    told: list[Event] = []
+    report = run(spark, plan, Request(span=SPAN, chunk_s=2 * 86_400, newest_first=True), told.append)
+    begun, *others = told
+    chunks = [event for event in others if isinstance(event, ChunkBegun)]
+    assert begun == RunBegun(span=SPAN, chunks=len(chunks), tiers=tuple(step.tier.name for step in plan.steps))
+    assert [event.number for event in chunks] == [event.number for event in others if isinstance(event, ChunkDone)]
+    assert joined(tuple(event.span for event in chunks)) == (SPAN,)
+    assert chunks[-1].due == ()  # the first days were there
     check(spark, rollup, SPAN)
-    assert report.rows_read > 0
+    for tier in report.tiers:
+        assert tier.rows == sum(
+            each.rows for each in others if isinstance(each, TierWritten) and each.tier == tier.name
+        )
+    for window in rollup.windows:
+        tier = next(tier for tier in report.tiers if tier.name == window.name)
+        late = table(spark, rollup, window.name).where(F.unix_seconds("window_end") > tier.ranges[0].start)
+        assert tier.windows == late.select("window_start", "window_end").distinct().count()
+    assert report.source.rows > 0
+    sizes = [file.stat().st_size for file in Path(source).glob("*.parquet")]
+    assert (report.source.version, report.source.files, report.source.bytes) == (1, len(sizes), sum(sizes))
     restated = run(spark, plan, Request(span=SPAN, restate=True))
     assert all(tier.wrote for tier in restated.tiers)
     check(spark, rollup, SPAN)
@@ -213,18 +228,14 @@ def test_what_is_there_at_the_version_is_read_and_not_computed_again(
     run(spark, plan, Request(span=Interval(SPAN.start, NOON)))
     report = run(spark, plan, Request(span=Interval(NOON, NOON + 3_600)))
     hour = spark.read.format("delta").load(source).where(f"happened >= timestamp_seconds({NOON - 7 * 3_600})").count()
-    assert 0 < report.rows_read < hour
+    assert 0 < report.source.rows < hour
     check(spark, rollup, Interval(SPAN.start, NOON + 3_600))
 
 
 def test_a_dry_run_says_what_would_be_done_and_makes_nothing(spark: SparkSession, source: str, tmp_path: Path) -> None:
     _, plan = planned(FEW, source, tmp_path / "target")
-    told: list[int] = []
-
-    def progress(done: int, _of: int, _tiers: object) -> None:
-        told.append(done)
-
-    report = run(spark, plan, Request(span=SPAN, is_dry=True), progress)
+    told: list[Event] = []
+    report = run(spark, plan, Request(span=SPAN, is_dry=True), told.append)
     assert (report.is_dry, told) == (True, [])
     assert all(tier.predicted_rows for tier in report.tiers)
     assert not (tmp_path / "target").exists()

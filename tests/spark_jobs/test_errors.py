@@ -84,6 +84,16 @@ def test_the_system(error: OSError, text: str) -> None:
     assert str(translated(error)) == text
 
 
+def test_it_says_what_could_not_be_done() -> None:
+    full = OSError(28, "No space left on device")
+    with pytest.raises(RunError) as raised, translating("tier 5m"):
+        raise full
+    assert str(raised.value) == (
+        "tier 5m: the disk is full ([Errno 28] No space left on device). Hint: free some space, then run again."
+    )
+    assert raised.value.__cause__ is full
+
+
 def test_what_is_ours_or_a_defect_stays() -> None:
     ours = RunError("x")
     assert translated(ours) is ours
@@ -181,6 +191,15 @@ def _missing_file(spark: SparkSession, path: Path) -> None:
     frame.collect()
 
 
+def _broken_file(spark: SparkSession, path: Path) -> None:
+    spark.range(1).write.format("delta").save(str(path))
+    frame = spark.read.format("delta").load(str(path))
+    for file in path.glob("*.parquet"):
+        Path(path, f".{file.name}.crc").unlink()
+        file.write_bytes(b"PAR1 is not all of it PAR1")
+    frame.collect()
+
+
 def _null(spark: SparkSession, path: Path) -> None:
     sql(spark, f"CREATE TABLE delta.`{path}` (id BIGINT NOT NULL) USING delta")
     sql(spark, "SELECT nullif(id, 0) AS id FROM range(1)").write.format("delta").mode("append").save(str(path))
@@ -216,7 +235,16 @@ def _no_files(spark: SparkSession, path: Path) -> None:
             _missing_file,
             (
                 "a file is gone (Encountered error while reading file file:LAKE/FILE). "
-                "Hint: run again; keep VACUUM from files in use."
+                "Hint: if it is the source's, restore it, and keep VACUUM from files in use; "
+                "if it is a tier's, remove that table: the next run makes it again."
+            ),
+        ),
+        (
+            _broken_file,
+            (
+                "a file cannot be read (Encountered error while reading file file:LAKE/FILE). "
+                "Hint: if it is the source's, restore it, and keep VACUUM from files in use; "
+                "if it is a tier's, remove that table: the next run makes it again."
             ),
         ),
         (

@@ -14,60 +14,10 @@ from pyspark.sql import functions as F
 from stairwise.aggregate import CATALOGUE, Aggregate, Applied, Definition, Field, Operation, Primitive, partial_columns
 from stairwise.errors import AggregateError
 from stairwise_spark.expressions import Types, argument_types, combined, direct, lifted, lowered
-from tests.spark_jobs.events import KEYS, events
+from tests.spark_jobs.events import EXAMPLES, KEYS, events
 
 pytestmark = pytest.mark.spark
 
-# By signature; an entry of the catalogue without examples fails.
-EXAMPLES = {
-    "count()": ("count()", "count() where flag"),
-    "count(x)": ("count(real)", "count(tags)", "count(word) where whole > 0"),
-    "sum(x)": (
-        *("sum(tiny)", "sum(long)", "sum(single)", "sum(real)", "sum(money)", "sum(units)", "sum(coins)"),
-        *("sum(pause)", "sum(1 / whole) where whole <> 0", "sum(money * 2) where flag"),
-    ),
-    "avg(x)": (
-        *("avg(small)", "avg(long)", "avg(single)", "avg(real)", "avg(money)", "avg(units)", "avg(coins)"),
-        *("avg(cast(money as decimal(38, 2)))", "avg(cast(units as decimal(38, 0)))", "avg(pause)"),
-        *("avg(cast(whole as decimal(5, 1)))", "avg(cast(coins as decimal(30, 1)))", "avg(money) where whole > 0"),
-    ),
-    "min(x)": ("min(real)", "min(word)", "min(raw)", "min(day)", "min(at)", "min(clock)", "min(list)", "min(coins)"),
-    "max(x)": ("max(real)", "max(single)", "max(word)", "max(flag)", "max(at)", "max(pair)", "max(pause) where flag"),
-    "var_pop(x)": ("var_pop(far)", "var_pop(steady)", "var_pop(real)", "var_pop(money)"),
-    "var_samp(x)": ("var_samp(far)", "var_samp(whole)"),
-    "stddev_pop(x)": ("stddev_pop(far)", "stddev_pop(tiny)"),
-    "stddev_samp(x)": ("stddev_samp(far) where flag", "stddev_samp(coins)"),
-    "covar_pop(x, y)": ("covar_pop(far, real)", "covar_pop(steady, far)"),
-    "covar_samp(x, y)": ("covar_samp(far, whole)", "covar_samp(money, single)"),
-    "corr(x, y)": ("corr(far, whole)", "corr(steady, far)", "corr(real, single)", "corr(far, far) where flag"),
-    "bool_and(x)": ("bool_and(flag)", "bool_and(whole < 5)"),
-    "bool_or(x)": ("bool_or(flag)", "bool_or(real > 900) where flag"),
-    "bit_and(x)": ("bit_and(tiny)", "bit_and(long)"),
-    "bit_or(x)": ("bit_or(small)",),
-    "bit_xor(x)": ("bit_xor(whole)", "bit_xor(long) where flag"),
-    "min_by(x, order)": ("min_by(real, whole)", "min_by(word, flag)", "min_by(list, single)", "min_by(raw, day)"),
-    "max_by(x, order)": ("max_by(pair, whole)", "max_by(coins, real)", "max_by(at, flag) where whole > 0"),
-    "first(x)": ("first(real)", "first(word)", "first(raw)", "first(list)", "first(pause)"),
-    "last(x)": ("last(pair)", "last(flag)", "last(money) where flag", "last(at)"),
-    "approx_distinct(x[, lgk])": (
-        *("approx_distinct(word)", "approx_distinct(real)", "approx_distinct(raw)", "approx_distinct(list, 10)"),
-        *("approx_distinct(pair)", "approx_distinct(at) where flag", "approx_distinct(flag)"),
-    ),
-    "quantile(x, q | [q, ...][, k])": (
-        *("quantile(real, [0, 0.25, 0.5, 1])", "quantile(money, 0.5)", "quantile(tiny, 0.9)"),
-        *("quantile(single, 0.95, 20) where flag", "quantile(coins, [0.5])"),
-    ),
-    "top_k(x, k)": ("top_k(word, 2)", "top_k(real, 10000)", "top_k(day, 3) where flag", "top_k(money, 1)"),
-    "count_distinct(x)": ("count_distinct(real)", "count_distinct(word) where flag", "count_distinct(list)"),
-    "median(x)": ("median(real)", "median(money)", "median(whole)", "median(pause)"),
-    "percentile(x, q | [q, ...])": (
-        "percentile(real, 0.3)",
-        "percentile(long, [0, 0.1, 1])",
-        "percentile(pause, [0.7])",
-    ),
-    "mode(x)": ("mode(word)", "mode(real)", "mode(raw)", "mode(pair)", "mode(day) where flag"),
-    "collect_set(x)": ("collect_set(word)", "collect_set(real)", "collect_set(raw)", "collect_set(list)"),
-}
 TEXTS = [text for texts in EXAMPLES.values() for text in texts]
 ROUNDED = ("sum", "avg", "var_pop", "var_samp", "stddev_pop", "stddev_samp", "covar_pop", "covar_samp", "corr")
 
@@ -260,6 +210,13 @@ def test_moments_of_values_far_from_zero_and_of_constants(spark: SparkSession) -
     mean = sum(exact) / len(exact)
     variance = sum((value - mean) ** 2 for value in exact) / len(exact)
     assert found == (pytest.approx(float(variance), rel=1e-9), 0.0, None, 0.0, pytest.approx(-1.0, rel=1e-9))
+
+
+def test_what_does_not_vary_correlates_with_nothing_not_even_with_nan(spark: SparkSession) -> None:
+    raw = table(spark, "values (0, 1D, double('NaN')), (1, 1D, 2D), (1, 1D, double('infinity'))", "_slice", "same", "x")
+    aggregates = [Aggregate.parse("corr(same, x)"), Aggregate.parse("corr(x, same) where x = 'NaN'")]
+    assert merged(raw, aggregates).rows == directly(raw, aggregates, argument_types(raw, aggregates)).rows
+    assert merged(raw, aggregates).rows == {0: (None, None)}
 
 
 def test_means_that_are_all_but_equal_leave_no_negative_variance(spark: SparkSession) -> None:

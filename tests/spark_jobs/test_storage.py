@@ -21,6 +21,7 @@ from stairwise.window import CalendarWindow, CumulateWindow, FixedWindow
 from stairwise.windowing import Interval, windows_ending
 from stairwise_spark.coverage import Coverage
 from stairwise_spark.errors import BusyError, RunError
+from stairwise_spark.rows import Rows
 from stairwise_spark.session import sql
 from stairwise_spark.storage import State, Storage
 from stairwise_spark.writes import Write, Written, parts
@@ -99,7 +100,7 @@ def _write(
     assert isinstance(window, FixedWindow)
     return Write(
         tier=tier,
-        frame=_rows(storage, tier, span, value),
+        rows=Rows(_rows(storage, tier, span, value)),
         span=span,
         starts=Interval(span.start - window.range, span.end),
         coverage=Coverage.of(span, source),
@@ -144,11 +145,11 @@ def test_a_life(spark: SparkSession, tmp_path: Path) -> None:
     other = _fresh(storage)
     again = [_write(other, rolling, restated, value=2, source=2)]
     (replaced,) = other.write("r2", again)
-    assert (replaced.version, replaced.rows, replaced.wrote) == (2, 4, True)
+    assert (replaced.version, replaced.windows, replaced.rows, replaced.wrote) == (2, 2, 4, True)
     assert _stored(storage, replaced) == _wanted(storage, rolling, (kept, 1), (restated, 2))
-    assert storage.write("r2", again) == (replace(replaced, wrote=False),)
+    assert storage.write("r2", again) == (replace(replaced, windows=None, wrote=False),)
 
-    nothing = replace(_write(other, rolling, second, source=3), frame=_rows(other, rolling, Interval(0, 0)))
+    nothing = replace(_write(other, rolling, second, source=3), rows=Rows(_rows(other, rolling, Interval(0, 0))))
     assert other.write("r3", [nothing]) == (Written(tier=rolling, version=2, wrote=False),)
     (emptied,) = other.write("r4", [replace(nothing, span=restated, coverage=Coverage.of(restated, 4))])
     assert (emptied.version, emptied.rows, emptied.wrote) == (3, 0, True)
@@ -312,6 +313,15 @@ def test_a_table_says_what_it_is(kept: Storage) -> None:
     assert sql(kept.spark, f"DESCRIBE DETAIL {place}").collect()[0]["properties"]["stairwise.plan"] == "another"
 
 
+def test_a_table_that_was_only_begun_is_begun_again(spark: SparkSession, tmp_path: Path) -> None:
+    log = tmp_path / "20s" / "_delta_log"
+    (log / "_staged_commits").mkdir(parents=True)
+    (log / f".{0:020d}.json.3c.tmp").touch()
+    storage = _storage(spark, _rollup(str(tmp_path)))
+    storage.ensure({"20s": _schemas(storage)["20s"]})
+    assert storage.states()["20s"] == State(0, Coverage())
+
+
 def test_a_target_that_holds_something_else_is_refused(kept: Storage, tmp_path: Path) -> None:
     spark, schemas = kept.spark, _schemas(kept)
     (tmp_path / "files" / "20s").mkdir(parents=True)
@@ -388,9 +398,9 @@ def test_runs_side_by_side(spark: SparkSession, tmp_path: Path) -> None:
             return True
 
         write = _write(storage, "30s", early)
-        slow_frame = write.frame.where(F.udf(waited, "boolean", useArrow=False)("`zone.id`"))
+        slow_frame = write.rows.frame.where(F.udf(waited, "boolean", useArrow=False)("`zone.id`"))
         with ThreadPoolExecutor() as pool:
-            slow = pool.submit(storage.write, "r1", [replace(write, frame=slow_frame)])
+            slow = pool.submit(storage.write, "r1", [replace(write, rows=Rows(slow_frame))])
             _wait(begun.exists)
             try:
                 storage.write("r2", [_write(storage, "30s", other)])
@@ -405,14 +415,15 @@ def test_runs_side_by_side(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_the_ledger(kept: Storage) -> None:
-    assert (kept.ledger.load_plan(), kept.ledger.load_report("r/1")) == (None, None)
+    assert kept.ledger.load_plan() is None
     kept.ledger.save_plan("{}")
     for _ in range(2):
         kept.ledger.save_plan('{"plan": "\\ \'2\'"}')
     kept.ledger.save_report("r/1", '{"run": 1}')
     assert kept.ledger.load_plan() == '{"plan": "\\ \'2\'"}'
-    assert kept.ledger.load_report("r/1") == '{"run": 1}'
-    assert kept.spark.table(kept.ledger.place.identifier).where("kind = 'plan'").count() == 2
+    notes = kept.spark.table(kept.ledger.place.identifier)
+    assert notes.where("kind = 'plan'").count() == 2
+    assert [row["content"] for row in notes.where("kind = 'report' AND run = 'r/1'").collect()] == ['{"run": 1}']
     folder = Path(str(kept.rollup.target), "_stairwise")
     assert (folder / "plan.json").read_text() == '{"plan": "\\ \'2\'"}'
     assert (folder / "runs" / "r_1.json").read_text() == '{"run": 1}'

@@ -1,0 +1,231 @@
+"""Many tiers in one pass: rows of one tier come in, in order, and out come all tiers that are made of it.
+
+Runs in Spark's Python workers, on blocks of whole keys. A block goes through the tiers, parents before their children;
+each is a few operations on whole arrays, however many windows there are.
+
+This module travels to the workers with the task, so it needs nothing but NumPy, PyArrow and the folds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple  # noqa: TID251 - of Arrow arrays of any type
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stairwise_spark.folds import FOLDS, Flags, Ints, State
+
+BLOCK_ROWS = 1 << 18  # so many rows at once; more, if one key has more
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """The columns of one aggregate's state, and the name of the function that merges them."""
+
+    columns: tuple[str, ...]
+    function: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Where a tier cuts time, in microseconds: at all instants of some residue classes, or as listed.
+
+    Attributes:
+        classes: Pairs of modulus and residue; none: see the lists.
+        begins: Where windows begin, in order.
+        ends: Where they end; none overlaps the next.
+    """
+
+    classes: tuple[tuple[int, int], ...] = ()
+    begins: tuple[int, ...] = ()
+    ends: tuple[int, ...] = ()
+
+    def bounds(self, instants: Ints) -> tuple[Ints, Ints]:
+        """The begin and the end of the slice that holds each instant; equal if none does."""
+        if not self.classes:
+            return self._listed(instants)
+        lasts = [instants - np.mod(instants - residue, modulus) for modulus, residue in self.classes]
+        nexts = [last + modulus for last, (modulus, _) in zip(lasts, self.classes, strict=True)]
+        return np.maximum.reduce(lasts), np.minimum.reduce(nexts)
+
+    def _listed(self, instants: Ints) -> tuple[Ints, Ints]:
+        if not self.begins:
+            return instants, instants
+        begins, ends = np.array(self.begins, np.int64), np.array(self.ends, np.int64)
+        places = np.maximum(np.searchsorted(begins, instants, side="right") - 1, 0)
+        is_within = (begins[places] <= instants) & (instants < ends[places])
+        return np.where(is_within, begins[places], instants), np.where(is_within, ends[places], instants)
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """One tier of a pass.
+
+    Attributes:
+        number: What `_tier` says of its rows.
+        reads: The number of the tier whose rows it merges; 0: the rows that come in.
+        cut: Its windows.
+        after: Only windows that end later than this, in microseconds.
+        until: And not later than this.
+    """
+
+    number: int
+    reads: int
+    cut: Cut
+    after: int
+    until: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """All that a worker has to know.
+
+    Attributes:
+        keys: The columns by which the rows are in order, before `_begin`.
+        folds: How states merge.
+        branches: Parents before their children.
+    """
+
+    keys: tuple[str, ...]
+    folds: tuple[Fold, ...]
+    branches: tuple[Branch, ...]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows of all tiers."""
+        for table in _blocks(batches, self.keys):
+            block = _Block.of(table, self.keys, self.folds)
+            made = {0: block.rows}
+            for branch in self.branches:
+                made[branch.number] = rows = _merged(branch, made[branch.reads], block.run, self.folds)
+                if len(rows.begin):
+                    yield block.batch(branch.number, rows)
+
+
+class _Rows(NamedTuple):
+    """Rows of a tier: a place in the block that has their keys, their bounds, their states."""
+
+    origin: Ints
+    begin: Ints
+    end: Ints
+    states: Mapping[str, State]
+
+    def taken(self, places: Ints) -> _Rows:
+        states = {name: state.taken(places) for name, state in self.states.items()}
+        return _Rows(self.origin[places], self.begin[places], self.end[places], states)
+
+
+class _Block(NamedTuple):
+    """What came in: the columns of keys, the number of each row's key, the rows."""
+
+    table: pa.Table
+    keys: Sequence[str]
+    run: Ints
+    rows: _Rows
+
+    @classmethod
+    def of(cls, table: pa.Table, keys: Sequence[str], folds: Sequence[Fold]) -> _Block:
+        states = {name: _state(_whole(table, name)) for fold in folds for name in fold.columns}
+        begin, end = (_whole(table, name).to_numpy() for name in ("_begin", "_end"))
+        rows = _Rows(np.arange(table.num_rows), begin, end, states)
+        return cls(table, keys, np.cumsum(_changes(table, keys), dtype=np.int64), rows)
+
+    def batch(self, number: int, rows: _Rows) -> pa.RecordBatch:
+        kinds: dict[str, pa.DataType] = dict(zip(self.table.schema.names, self.table.schema.types, strict=True))
+        columns = {
+            "_tier": pa.array(np.full(len(rows.begin), number, np.int32)),
+            **{key: _whole(self.table, key).take(rows.origin) for key in self.keys},
+            "_begin": pa.array(rows.begin),
+            "_end": pa.array(rows.end),
+            **{name: _array(state, kinds[name]) for name, state in rows.states.items()},
+        }
+        return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def _merged(branch: Branch, rows: _Rows, run: Ints, folds: Sequence[Fold]) -> _Rows:
+    """The rows of a tier: neighbours of one key and one window become one."""
+    begin, end = branch.cut.bounds(rows.begin)
+    is_wanted = (begin < end) & (end > branch.after) & (end <= branch.until)
+    rows = rows._replace(begin=begin, end=end)
+    if not is_wanted.all():
+        rows = rows.taken(np.flatnonzero(is_wanted))
+    if not len(rows.begin):
+        return rows
+    key, begin = run[rows.origin], rows.begin
+    is_next = (key[1:] != key[:-1]) | (begin[1:] != begin[:-1])
+    heads = np.flatnonzero(np.concatenate(([True], is_next)))
+    states: dict[str, State] = {}
+    for fold in folds:
+        merged = FOLDS[fold.function]([rows.states[name] for name in fold.columns], heads)
+        states.update(zip(fold.columns, merged, strict=True))
+    return _Rows(rows.origin[heads], begin[heads], rows.end[heads], states)
+
+
+def _blocks(batches: Iterable[pa.RecordBatch], keys: Sequence[str]) -> Iterator[pa.Table]:
+    """The rows in pieces, no key in two of them."""
+    waiting: list[pa.RecordBatch] = []
+    rows, enough = 0, BLOCK_ROWS
+    for batch in batches:
+        waiting.append(batch)
+        rows += batch.num_rows
+        if rows < enough:
+            continue
+        table = pa.Table.from_batches(waiting)
+        cut = int(np.flatnonzero(_changes(table, keys))[-1:].sum())
+        if cut:
+            yield table.slice(0, cut)
+            waiting = table.slice(cut).to_batches()
+        rows -= cut
+        enough = max(BLOCK_ROWS, 2 * rows)
+    if rows:
+        yield pa.Table.from_batches(waiting)
+
+
+def _changes(table: pa.Table, keys: Sequence[str]) -> Flags:
+    """Whether a row's key is not that of the row before; not so for the first row."""
+    changed = np.zeros(table.num_rows, np.bool_)
+    for key in (_whole(table, name) for name in keys):
+        before, after = key.slice(0, len(key) - 1), key.slice(1)
+        if pa.types.is_floating(key.type):
+            # NaN is a key, too, and its bits are always the same.
+            before, after = (_bits(each) for each in (before, after))
+        changed[1:] |= _flags(pc.not_equal(before, after).fill_null(False))  # noqa: FBT003 - a value
+        if key.null_count:
+            changed[1:] |= _flags(pc.not_equal(before.is_null(), after.is_null()))
+    return changed
+
+
+def _whole(table: pa.Table, name: str) -> pa.Array[Any]:
+    return table.column(name).combine_chunks()
+
+
+def _bits(array: pa.Array[Any]) -> pa.Array[Any]:
+    return array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
+
+
+def _flags(array: pa.Array[Any]) -> Flags:
+    return array.to_numpy(zero_copy_only=False)
+
+
+def _state(array: pa.Array[Any]) -> State:
+    there = _flags(array.is_valid()) if array.null_count else None
+    kind = array.type
+    if pa.types.is_decimal128(kind):
+        _, digits = array.buffers()
+        halves = np.frombuffer(digits.to_pybytes() if digits else b"", np.int64).reshape(-1, 2)
+        return State(halves[array.offset : array.offset + len(array)], there)
+    if pa.types.is_boolean(kind):
+        return State(_flags(array.fill_null(False)), there)  # noqa: FBT003 - a value
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        array = _bits(array)
+    return State(array.fill_null(0).to_numpy(), there)
+
+
+def _array(state: State, kind: pa.DataType) -> pa.Array[Any]:
+    if pa.types.is_decimal128(kind):
+        there = None if state.there is None else pa.array(state.there).buffers()[1]
+        return pa.Array.from_buffers(kind, len(state.values), [there, pa.py_buffer(state.values.tobytes())])
+    array = pa.array(state.values, mask=None if state.there is None else ~state.there)
+    return array if array.type == kind else array.view(kind)

@@ -1,0 +1,104 @@
+"""A pass over rows in order gives each tier that is asked for, however the rows are cut into batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stairwise_spark import arrays
+from stairwise_spark.arrays import Branch, Cut, Fold, Pass
+
+Row = tuple[str | None, int, int | None]
+EVERYTHING = {"after": -(10**9), "until": 10**9}
+ROWS = st.lists(st.tuples(st.sampled_from([None, "", "a", "b"]), st.integers(-20, 20), st.none() | st.integers(0, 9)))
+
+
+def batches(rows: list[Row], size: int) -> Iterator[pa.RecordBatch]:
+    """Slices of one unit each."""
+    for start in range(0, len(rows), size):
+        part = rows[start : start + size]
+        yield pa.RecordBatch.from_pydict(
+            {
+                "key": pa.array([key for key, *_ in part], pa.string()),
+                "_begin": pa.array([begin for _, begin, _ in part], pa.int64()),
+                "_end": pa.array([begin + 1 for _, begin, _ in part], pa.int64()),
+                "total": pa.array([value for *_, value in part], pa.int64()),
+            }
+        )
+
+
+def made(rows: list[Row], size: int, *branches: Branch, keys: tuple[str, ...] = ("key",)) -> list[tuple[object, ...]]:
+    work = Pass(keys=keys, folds=(Fold(("total",), "sum"),), branches=branches)
+    names = ["_tier", *keys, "_begin", "_end", "total"]
+    return [tuple(row[name] for name in names) for batch in work(batches(rows, size)) for row in batch.to_pylist()]
+
+
+def plain(rows: list[Row], number: int, bounds: dict[int, tuple[int, int]]) -> list[tuple[object, ...]]:
+    """The same, row by row; bounds of the window that holds each instant, if one does."""
+    groups: dict[tuple[object, ...], list[int | None]] = {}
+    for key, begin, value in rows:
+        if begin in bounds:
+            groups.setdefault((number, key, *bounds[begin]), []).append(value)
+    there = {group: [each for each in values if each is not None] for group, values in groups.items()}
+    return [(*group, sum(values) if values else None) for group, values in there.items()]
+
+
+def in_order(rows: list[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: (row[0] is not None, row[0] or "", row[1]))
+
+
+@pytest.fixture(params=[1, 3, 1000])
+def block(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    size: int = request.param
+    monkeypatch.setattr(arrays, "BLOCK_ROWS", size)
+    return size
+
+
+@given(rows=ROWS, size=st.integers(1, 7), block=st.sampled_from([1, 3, 1000]))
+def test_every_tier_is_what_its_rows_say(rows: list[Row], size: int, block: int) -> None:
+    classes = Cut(classes=((6, 1), (4, 0)))
+    edges = [edge for edge in range(-40, 41) if edge % 6 == 1 or edge % 4 == 0]
+    composite = {i: (max(e for e in edges if e <= i), min(e for e in edges if e > i)) for i in range(-20, 21)}
+    twelve = {i: (i // 12 * 12, i // 12 * 12 + 12) for i in range(-20, 21)}
+    listed = {i: (-5, 3) if i < 3 else (8, 15) for i in (*range(-5, 3), *range(8, 15))}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(arrays, "BLOCK_ROWS", block)
+        found = made(
+            in_order(rows), size,
+            Branch(1, 0, classes, **EVERYTHING), Branch(2, 1, Cut(classes=((12, 0),)), **EVERYTHING),
+            Branch(3, 0, Cut(begins=(-5, 8), ends=(3, 15)), **EVERYTHING),
+        )  # fmt: skip
+    expected = [
+        row for number, bounds in ((1, composite), (2, twelve), (3, listed)) for row in plain(rows, number, bounds)
+    ]
+    assert sorted(found, key=repr) == sorted(expected, key=repr)
+
+
+def test_only_windows_that_end_in_the_span_come_out(block: int) -> None:
+    rows: list[Row] = [("a", instant, 1) for instant in range(8)]
+    branch = Branch(1, 0, Cut(classes=((2, 0),)), after=2, until=6)
+    assert made(rows, block, branch) == [(1, "a", 2, 4, 2), (1, "a", 4, 6, 2)]
+    assert made(rows, block, Branch(1, 0, Cut(), **EVERYTHING)) == []
+
+
+def test_without_keys_all_rows_are_one_group(block: int) -> None:
+    rows: list[Row] = [(None, instant, 1) for instant in range(5)]
+    assert made(rows, block, Branch(1, 0, Cut(classes=((4, 0),)), **EVERYTHING), keys=()) == [
+        (1, 0, 4, 4),
+        (1, 4, 8, 1),
+    ]
+    assert made([], 1, Branch(1, 0, Cut(classes=((4, 0),)), **EVERYTHING)) == []
+
+
+def test_nan_is_a_key_and_null_is_another() -> None:
+    keys = pa.array([None, 1.0, 1.0, float("nan"), float("nan")], pa.float64())
+    numbers = pa.array([0, 0, 1, 0, 1], pa.int64())
+    batch = pa.RecordBatch.from_arrays([keys, numbers, numbers, numbers], names=["key", "_begin", "_end", "total"])
+    work = Pass(("key",), (Fold(("total",), "max"),), (Branch(1, 0, Cut(classes=((4, 0),)), **EVERYTHING),))
+    (found,) = work([batch])
+    assert [repr(row["key"]) for row in found.to_pylist()] == ["None", "1.0", "nan"]
+    assert found.column("total").to_pylist() == [0, 1, 1]
