@@ -78,7 +78,7 @@ def computed(step: Step, parent: DataFrame, content: Content, span: Interval) ->
         case How.EQUAL_RANGE if tier.window is not None:
             return picked(parent, tier.window, span)
         case How.OVERLAPPING if isinstance(tier.window, FixedWindow):
-            return _grouped(covered(parent, tier.window, span), content, _merged(states))
+            return _uncounted(_grouped(covered(parent, tier.window, span), content, _merged(states)))
         case How.DISJOINT if step.final is not None and tier.window is not None:
             return slid(parent, tier.window, content.keys, states, step.final, span)
         case How.DISJOINT:
@@ -125,6 +125,11 @@ def _placed(frame: DataFrame, tier: Tier, begin: Column, span: Interval) -> Data
 
 def _grouped(frame: DataFrame, content: Content, columns: list[Column]) -> DataFrame:
     return frame.groupBy(*map(column, (*content.keys, *_BOUNDS))).agg(*columns)
+
+
+def _uncounted(frame: DataFrame) -> DataFrame:
+    """Windows that overlap hold some rows twice, so nobody knows how many there are."""
+    return frame.withColumn(ROWS.name, F.lit(None).cast("bigint"))
 
 
 def _from_rows(tier: Tier, content: Content) -> list[Column]:

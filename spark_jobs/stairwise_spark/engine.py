@@ -24,7 +24,7 @@ from stairwise.errors import UsageError
 from stairwise.names import nearest
 from stairwise.plan import Plan, Step
 from stairwise.rollup import Rollup
-from stairwise.tiers import Kind
+from stairwise.tiers import How, Kind
 from stairwise.windowing import Interval, windows_at
 from stairwise_spark.compute import Content, computed, held, stored
 from stairwise_spark.coverage import Coverage
@@ -323,15 +323,19 @@ class _Run:
         )
 
     def _schemas(self) -> Mapping[str, StructType]:
-        """The columns of each table; Spark analyses, and runs nothing."""
-        frames: dict[str, DataFrame] = {}
+        """The columns of each table; Spark analyses, and runs nothing.
+
+        They do not follow the windows, nor what a tier is computed from: one of each kind tells those of all.
+        """
+        found: dict[tuple[bool, bool], StructType] = {}
+        schemas: dict[str, StructType] = {}
         for step in self.plan.steps:
-            parent = self.source.rows() if step.reads is None else frames[step.reads]
-            frames[step.tier.name] = computed(step, parent, self.content, self.span)
-        return {
-            step.tier.name: stored(step.tier, Rows(frames[step.tier.name]), self.content, self.span).schema
-            for step in self.plan.steps
-        }
+            kind = step.tier.kind is Kind.DECLARED, step.tier.keeps_values
+            if kind not in found:
+                frame = computed(replace(step, reads=None, how=How.RAW), self.source.rows(), self.content, self.span)
+                found[kind] = stored(step.tier, Rows(frame), self.content, self.span).schema
+            schemas[step.tier.name] = found[kind]
+        return schemas
 
 
 def _ends(step: Step, chunk: Interval) -> bool:

@@ -27,10 +27,18 @@ _FEW_TASKS = {
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
 }
+# Spark's own choice for instants is a type that others read wrongly far from today, and that has no statistics; and it
+# sorts what goes to several files, where a task has as many as it has of ours.
+_PLAIN_FILES = {
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.maxConcurrentOutputFileWriters": "100",
+}
 _DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
+# Spark's own choice is 200 pieces, each a file of its own in every task before: too many for one machine.
+_TASKS_A_CORE = 4
 _QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
 _LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 # Without its second compiler the JVM keeps 48 MB for code, which Spark fills within minutes.
@@ -124,7 +132,7 @@ def _opened(options: SessionOptions) -> SparkSession:
     for name in _PYTHON_LOGGERS:
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
     builder = SparkSession.Builder()
-    settings = _SEMANTICS | _FEW_TASKS
+    settings = _SEMANTICS | _FEW_TASKS | _PLAIN_FILES
     remote = options.remote or (None if options.master else os.environ.get("SPARK_REMOTE"))
     if remote is not None:
         builder = builder.remote(remote)
@@ -158,9 +166,20 @@ def _own_settings(options: SessionOptions) -> dict[str, str]:
     }
     if not re.fullmatch(r"local(\[.*\])?", master):
         return settings | {"spark.jars": ",".join(jars)}
-    if options.quick:
-        settings["spark.sql.shuffle.partitions"] = "2"
+    settings["spark.sql.shuffle.partitions"] = "2" if options.quick else str(_TASKS_A_CORE * _cores(master))
     return settings | _LOOPBACK | {"spark.driver.extraClassPath": os.pathsep.join(jars)}
+
+
+def _cores(master: str) -> int:
+    """How many cores a master on this machine uses.
+
+    >>> _cores("local"), _cores("local[3]"), _cores("local[3, 2]"), _cores("local[*]") == os.cpu_count()
+    (1, 3, 3, True)
+    """
+    named = re.match(r"local\[\s*(\d+|\*)", master)
+    if named is None:
+        return 1
+    return (os.cpu_count() or 1) if named[1] == "*" else int(named[1])
 
 
 def _logging_file() -> Path:

@@ -45,7 +45,7 @@ _COMMENTS = {
     "window_end": "the instant at which the window has ended",
     "_part": "the first of some days that hold window_start, counted from 1970-01-01 in UTC: for pruning",
     "window": "the window's name",
-    "_rows": "how many source rows the window holds",
+    "_rows": "how many source rows the window holds; NULL where it was put together from windows that overlap",
 }
 _PART, _WINDOW = StructField("_part", IntegerType()), StructField("window", StringType())
 # So many windows begin in a part, at least on average: few enough files, and few enough conflicts.
@@ -54,8 +54,10 @@ _WINDOWS_IN_A_PART = 24
 _SIDE_BY_SIDE = 4
 # A run that is repeated finds what it wrote among so many last commits; beyond, it writes the same once more.
 _RECENT = 64
-# To count windows, a task remembers each of them: some bytes for so many are fine.
-_MOST_COUNTED = 250_000
+# Tasks that write, where the session does not say how many it wants.
+_TASKS = 200
+# To count windows costs time for each of their rows: too much where there are many.
+_MOST_COUNTED = 10_000
 
 
 def _tell_nobody(_: Written) -> None:
@@ -153,9 +155,17 @@ class Storage:
             RunError: Something else is there, or a table with other columns or of another rollup.
         """
         # The target before what lies in it: a table is not made in a folder that holds anything.
-        for place in dict.fromkeys(sorted(map(self.place, schemas), key=str)):
-            tiers = [tier for tier in schemas if self.place(tier) == place]
-            self._make(place, self._tier_definition(tiers, [schemas[tier] for tier in tiers]))
+        places: dict[Place, list[str]] = {}
+        for tier in sorted(schemas, key=lambda each: str(self.place(each))):
+            places.setdefault(self.place(tier), []).append(tier)
+        definitions = {
+            place: self._tier_definition(tiers, [schemas[tier] for tier in tiers]) for place, tiers in places.items()
+        }
+        first, *others = definitions or (None,)
+        if first is not None:
+            self._make(first, definitions[first])
+        with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
+            list(pool.map(self._make, others, map(definitions.__getitem__, others)))
         with translating(f"table {self.ledger.place}"):
             self.ledger.make(self.plan, installed_version())
         self._is_made = schemas.keys() >= self.tiers.keys()
@@ -414,9 +424,9 @@ class Storage:
         return [write.written(version, files, windows.get(write.tier, uncounted), wrote=wrote) for write in writes]
 
     def _stored(self, writes: Sequence[Write]) -> tuple[DataFrame, dict[str, Windows]]:
-        """The rows of writes to one table as it stores them: a file for each part, in order of time.
+        """The rows of writes to one table as it stores them: those of a part together, for one file.
 
-        Moving the finished rows costs little; to compute them in as few tasks as there are files would cost much.
+        To move the finished rows costs less than to compute them in as few tasks as there are files.
         """
         frames: dict[int, list[Write]] = {}
         for write in writes:
@@ -425,8 +435,13 @@ class Storage:
         whole = (self._alone(of[0], windows) if len(of) == 1 else self._several(of, windows) for of in frames.values())
         rows = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), whole)
         folders = [_PART.name] if self.rollup.layout is not Layout.ONE_TABLE else [_WINDOW.name, _PART.name]
-        moved = rows.repartition(*map(column, folders))
-        return moved.sortWithinPartitions(*map(column, (*folders, "window_start"))), windows
+        return rows.repartition(self._tasks(writes), *map(column, folders)), windows
+
+    def _tasks(self, writes: Sequence[Write]) -> int:
+        """As many as there are parts, up to what the session wants: tasks without rows would cost files before them."""
+        lengths = ((write.starts.end - write.starts.start) // DAY_SECONDS // self._days(write.tier) for write in writes)
+        wanted = self.spark.conf.get("spark.sql.shuffle.partitions", "")
+        return min(sum(length + 1 for length in lengths), int(wanted) if wanted and wanted.isdigit() else _TASKS)
 
     def _alone(self, write: Write, windows: dict[str, Windows]) -> DataFrame:
         """The rows of a write, with the partition columns."""
@@ -439,12 +454,13 @@ class Storage:
     def _several(self, writes: Sequence[Write], windows: dict[str, Windows]) -> DataFrame:
         """The rows of several writes, which are one frame, with the partition columns; each is computed once."""
         number = column(NUMBER)
-        names = F.create_map(*(F.lit(each) for write in writes for each in (write.rows.number, write.tier)))
-        days = F.create_map(*(F.lit(each) for write in writes for each in (write.rows.number, self._days(write.tier))))
-        rows = writes[0].rows.frame.where(number.isin([write.rows.number for write in writes]))
+        tiers = {write.rows.number: write.tier for write in writes}
+        places = [tiers.get(place) for place in range(1, 1 + max(place for place in tiers if place is not None))]
+        names = F.element_at(F.array(*map(F.lit, places)), number)
+        days = F.element_at(F.array(*(F.lit(self._days(tier) if tier else 1) for tier in places)), number)
+        rows = writes[0].rows.frame.where(number.isin([*tiers]))
         rows = self._counted(rows, [(write, write.rows.number or 0) for write in writes], number, windows)
-        frame = rows.withColumns({_PART.name: part(F.col("window_start"), days[number]), _WINDOW.name: names[number]})
-        return frame.drop(NUMBER)
+        return rows.withColumns({_PART.name: part(F.col("window_start"), days), _WINDOW.name: names}).drop(NUMBER)
 
     def _counted(
         self, rows: DataFrame, numbers: Sequence[tuple[Write, int]], number: Column, windows: dict[str, Windows]

@@ -11,8 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as F
 from pyspark.storagelevel import StorageLevel
 
+from stairwise.aggregate import ROWS
 from stairwise.plan import Plan, Step
 from stairwise.windowing import Interval
 from stairwise_spark.compute import Content, computed, held
@@ -140,20 +142,24 @@ class Work:
         wanted, missing = self._needed[name], self._missing[name]
         parts: list[DataFrame] = []
         if missing.start < missing.end:
-            parts.append(computed(step, self._parent(step, found, missing), self.content, missing))
+            parts.append(self._computed(step, found, missing))
         if (wanted.start, wanted.end) != (missing.start, missing.end):
             parts.append(self._from_table(step, wanted, missing))
         if len(parts) == 1:
             return parts[0]
         return parts[0].unionByName(parts[1].select(*map(column, parts[0].columns)))
 
-    def _parent(self, step: Step, found: Mapping[str, Rows], missing: Interval) -> DataFrame:
+    def _computed(self, step: Step, found: Mapping[str, Rows], missing: Interval) -> DataFrame:
         if step.reads is not None and step.reads in found:
-            return found[step.reads].alone()
-        observed, span = Observation(), held(step.tier, missing)
-        self.observed.append(observed)
+            return computed(step, found[step.reads].alone(), self.content, missing)
+        span, observed = held(step.tier, missing), Observation()
         self.spans.append(span)
-        return self.source.rows(span, observed)
+        self.observed.append(observed)
+        if not step.tier.tiles:
+            return computed(step, self.source.rows(span, observed), self.content, missing)
+        # Each event is in one row of the tier, which are fewer: to count events would take a third of a scan.
+        made = computed(step, self.source.rows(span), self.content, missing)
+        return made.observe(observed, F.sum(ROWS.name).alias("rows"))
 
     def _from_table(self, step: Step, wanted: Interval, missing: Interval) -> DataFrame:
         """The stored windows that end in what is wanted, but not in what is missing."""

@@ -26,6 +26,7 @@ from tests.strategies import ZONES
 
 MICROS = 1_000_000
 _MOST = 600  # windows of one kind
+_LONG_CHUNK = 200 * 86_400
 _NOT_KEPT = "pause"  # Delta Lake has no intervals
 _CALLS = [text for texts in EXAMPLES.values() for text in texts if _NOT_KEPT not in text]
 
@@ -137,7 +138,7 @@ class Case:
     where: str | None
     history: History
     span: Interval | None
-    chunk_s: int | None
+    in_chunks: bool
     estimates: Estimates
 
     @property
@@ -148,6 +149,13 @@ class Case:
         except DeclarationError:
             return False
         return all(len(list(islice(self.listed(each.window), _MOST + 1))) <= _MOST for each in rollup.windows)
+
+    @property
+    def chunk_s(self) -> int | None:
+        """The length of a chunk: some of them make the range, since each costs seconds."""
+        if not self.in_chunks:
+            return None
+        return _LONG_CHUNK if self.span is None else (self.span.end - self.span.start) // 2 + 1
 
     @property
     def has_results(self) -> bool:
@@ -252,7 +260,7 @@ def _drawn(source: random.Random) -> Case:
         where=source.choice((None, None, "whole <> 0 or whole is null", "flag")),
         history=history,
         span=_span(source, history, base),
-        chunk_s=source.choice((None, None, max(history.length // 2, 1))),
+        in_chunks=source.choice((False, False, True)),
         estimates=Estimates(
             rows_per_day=source.choice((10**5, 10**8, 10**9, 10**11)),
             distinct_keys=source.choice((1, 10, 1_000)),
