@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -207,6 +207,17 @@ def common_instant(classes: Iterable[ResidueClass]) -> int | None:
     return instant
 
 
+def multiples_among(known: Collection[int], number: int, largest: int) -> Iterable[int]:
+    """The known multiples of a number: by walking them, or by trying all that are known, whichever is shorter.
+
+    >>> [list(multiples_among([4, 6, 9], number, largest=9)) for number in (2, 4)]
+    [[4, 6], [4]]
+    """
+    if largest // number < len(known):
+        return [multiple for multiple in range(number, largest + 1, number) if multiple in known]
+    return [other for other in known if other % number == 0]
+
+
 def _canonical(classes: Iterable[ResidueClass]) -> tuple[ResidueClass, ...]:
     maximal = _maximal(classes)
     if _are_multiples(maximal):
@@ -326,6 +337,8 @@ class _Count:
             return 1, 1
         if len(classes) == 1:
             return classes[0][0] - 1, classes[0][0]
+        if len(classes) == 2:
+            return _left_over_by_two(*classes)
         unit, relative = _relative(classes)
         if relative not in self._answers:
             self._work_left -= len(relative)
@@ -356,6 +369,14 @@ class _Count:
             branches.append((1, self.left_over(_maximal(held + moved))))
         period = lcm(*(length for _, (_, length) in branches))
         return sum(weight * count * (period // length) for weight, (count, length) in branches), prime * period
+
+
+def _left_over_by_two(one: ResidueClass, other: ResidueClass) -> tuple[int, int]:
+    """How many instants of the common period neither class holds, and that period: they meet once in it, or never."""
+    (modulus, residue), (width, place) = one, other
+    period = lcm(modulus, width)
+    meets = (place - residue) % gcd(modulus, width) == 0
+    return period - period // modulus - period // width + meets, period
 
 
 def _components(classes: Sequence[ResidueClass]) -> list[list[ResidueClass]]:

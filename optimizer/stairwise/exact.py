@@ -19,6 +19,7 @@ from stairwise.network import Network, Number, Solution, solve_open
 from stairwise.search import improve
 
 _ROUNDING = 5e-13
+_LOOKS_A_STEP = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +44,8 @@ def branch_and_bound(network: Network, incumbent: Solution, bound: Bound, steps:
         network: The problem.
         incumbent: A plan of it.
         bound: A lower bound on it.
-        steps: How much work to do: a branch takes as many steps as it has arcs. With none, only the incumbent and the
-            bound are compared.
+        steps: How much work to do: a branch takes as many steps as it has arcs, or more if its bound took more work.
+            With none, only the incumbent and the bound are compared.
 
     >>> network = Network(
     ...     required=(True, False, True, True),
@@ -64,8 +65,8 @@ def branch_and_bound(network: Network, incumbent: Solution, bound: Bound, steps:
         branch = _affordable(branch, bound, goal - bound.value)
         found = [solve_open(branch, ())]
         for child in _children(branch):
-            steps -= sum(map(len, child.arcs))
             bound = dual_ascent(child, enough=goal)
+            steps -= max(sum(map(len, child.arcs)), bound.work // _LOOKS_A_STEP)
             if bound.value < goal:
                 found.append(improve(child, bound.support.nodes))
                 made += 1

@@ -17,7 +17,7 @@ kept even where in the end nobody reads it. So a plan with helpers can cost more
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache, reduce
 from math import gcd, isqrt, lcm
 
@@ -188,6 +188,17 @@ class Place:
     below: tuple[FixedWindow, ...]
     period: int
     eta: int = 1
+    _count: int = field(init=False, repr=False, compare=False)  # of the instances below
+    _seconds: int = field(init=False, repr=False, compare=False)  # that these last altogether
+    _cost: int = field(init=False, repr=False, compare=False)  # of what they read without a helper
+
+    def __post_init__(self) -> None:
+        """Add up what is below, once for all helpers that could stand here."""
+        counts = [instances(window, self.period) for window in self.below]
+        below = list(zip(counts, self.below, strict=True))
+        object.__setattr__(self, "_count", sum(counts))
+        object.__setattr__(self, "_seconds", sum(count * window.range for count, window in below))
+        object.__setattr__(self, "_cost", sum(count * self._reads(window) for count, window in below))
 
     @property
     def above(self) -> FixedWindow:
@@ -195,16 +206,14 @@ class Place:
         return self.parent or ROOT
 
     def benefit(self, factor: FixedWindow) -> int:
-        """What the helper saves (equation 2); below zero if it costs more than it saves.
+        """What a helper that covers all the windows below saves (equation 2); below zero if it costs more.
 
         >>> readers = FixedWindow(20, 20), FixedWindow(30, 30)
         >>> Place(parent=None, below=readers, period=120).benefit(FixedWindow(10, 10))
         96
         """
-        saved = sum(
-            instances(window, self.period) * (self._reads(window) - multiplier(window, factor)) for window in self.below
-        )
-        return saved - instances(factor, self.period) * self._reads(factor)
+        reads = self._count + (self._seconds - self._count * factor.range) // factor.slide
+        return self._cost - reads - instances(factor, self.period) * self._reads(factor)
 
     def _reads(self, window: FixedWindow) -> int:
         return instance_cost(window, self.parent, self.eta)

@@ -8,16 +8,17 @@ only for composite tiers, and calendars only with calendars.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import chain
+from itertools import chain, combinations
 from math import gcd
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from stairwise.aggregate import Sharing
-from stairwise.edges import EdgeSet
+from stairwise.edges import EdgeSet, multiples_among
+from stairwise.factor_windows import is_covered, nests_in
 from stairwise.network import Network
 from stairwise.tiers import DAY, How, Kind, Tier, reads
 from stairwise.window import FixedWindow
@@ -48,6 +49,39 @@ def build(tiers: Iterable[Tier], semantics: Sharing, prices: Prices) -> Graph:
     ordered = in_order(tiers)
     hows = {(parent, child): how for parent, child, how in legal_arcs(ordered, semantics)}
     return assemble(ordered, hows, prices)
+
+
+def regrown(graph: Graph, nodes: Iterable[int], unions: Sequence[Tier], semantics: Sharing, prices: Prices) -> Graph:
+    """The graph over some of its nodes and over unions of edges that it lacks, priced anew.
+
+    Between its own nodes only those arcs stay that a plan may use or show: none that costs more than two from nodes
+    that are always there.
+    """
+    own = {node: graph.tiers[node - 1] for node in nodes}
+    ordered = in_order([*own.values(), *unions])
+    place = {tier: node for node, tier in enumerate(ordered, 1)}
+    hows = {
+        (place[own[parent]], place[own[child]]): graph.how(parent, child)
+        for child in own
+        for parent in _worth_a_look(graph.network, child)
+        if parent in own
+    }
+    if unions:
+        fresh = {place[tier] for tier in unions}
+        for parent, child, how in _slicing_arcs(ordered, semantics):
+            if parent in fresh or child in fresh:
+                hows[parent, child] = how
+    return assemble(ordered, hows, prices)
+
+
+def _worth_a_look(network: Network, node: int) -> Iterator[int]:
+    """The parents up to the second of those that are always there."""
+    always = 0
+    for parent, _ in network.arcs[node]:
+        yield parent
+        always += network.required[parent]
+        if always == 2:
+            break
 
 
 def assemble(
@@ -116,12 +150,18 @@ def asked_of_unions(tier: Tier) -> EdgeSet:
 
 def legal_arcs(ordered: tuple[Tier, ...], semantics: Sharing) -> Iterator[tuple[int, int, How]]:
     """(parent, child, how) for all legal pairs; a pair that two rules find is the same pair."""
+    yield from _slicing_arcs(ordered, semantics)
+    yield from _calendar_arcs(ordered, semantics)
+    yield from _hopping_arcs(ordered, semantics)
+
+
+def _slicing_arcs(ordered: tuple[Tier, ...], semantics: Sharing) -> Iterator[tuple[int, int, How]]:
+    """Readers of slices that have an edge wherever they have one."""
     is_holistic = semantics is Sharing.HOLISTIC
     how = How.VALUES if is_holistic else How.DISJOINT
     parents = [index for index, tier in enumerate(ordered) if tier.keeps_values or not is_holistic]
     yield from ((parent, child, how) for parent, child in _plain_arcs(ordered, parents))
     yield from ((parent, child, how) for parent, child in _composite_arcs(ordered, parents))
-    yield from _special_arcs(ordered, semantics)
 
 
 def _plain_arcs(ordered: tuple[Tier, ...], parents: Iterable[int]) -> Iterator[tuple[int, int]]:
@@ -135,39 +175,37 @@ def _plain_arcs(ordered: tuple[Tier, ...], parents: Iterable[int]) -> Iterator[t
         if len(ordered[parent].provides.classes) != 1:
             continue
         modulus, residue = ordered[parent].provides.classes[0]
-        for multiple in _multiples(modulus, by_modulus, largest):
+        for multiple in multiples_among(by_modulus, modulus, largest):
             for child in by_modulus[multiple]:
                 if child > parent and (classes[child][1] - residue) % modulus == 0:
                     yield parent + 1, child + 1
 
 
-def _multiples(modulus: int, known: Collection[int], largest: int) -> Iterable[int]:
-    """The known multiples of a number: by walking them, or by trying all numbers, whichever is shorter."""
-    if largest // modulus < len(known):
-        return [multiple for multiple in range(modulus, largest + 1, modulus) if multiple in known]
-    return [number for number in known if number % modulus == 0]
-
-
-def _special_arcs(ordered: tuple[Tier, ...], semantics: Sharing) -> Iterator[tuple[int, int, How]]:
-    """Readers of calendars, and of windows that overlap."""
+def _calendar_arcs(ordered: tuple[Tier, ...], semantics: Sharing) -> Iterator[tuple[int, int, How]]:
+    """Calendars that read calendars: their edges nest where those of fixed windows do not."""
     calendars = [index for index, tier in enumerate(ordered) if not isinstance(tier.window, FixedWindow | None)]
-    fixed = [(index, tier.window) for index, tier in enumerate(ordered) if isinstance(tier.window, FixedWindow)]
-    of_range: dict[int, list[int]] = {}
-    for index, one in fixed:
-        of_range.setdefault(one.range, []).append(index)
-    for parent, tier in enumerate(ordered):
-        match tier.window:
-            case None:
-                readers = []
-            case FixedWindow(range=length, slide=slide):
-                readers = [] if tier.tiles else of_range[length]
-                if semantics is Sharing.OVERLAPPING and not tier.tiles:
-                    readers = [index for index, window in fixed if window.slide % slide == 0]
-            case _:
-                readers = calendars
-        for child in readers:
-            if child > parent and (how := reads(ordered[child], tier, semantics)) is not None:
-                yield parent + 1, child + 1, how
+    for parent, child in combinations(calendars, 2):
+        how = reads(ordered[child], ordered[parent], semantics)
+        if how is not None:
+            yield parent + 1, child + 1, how
+
+
+def _hopping_arcs(ordered: tuple[Tier, ...], semantics: Sharing) -> Iterator[tuple[int, int, How]]:
+    """Readers of fixed windows that overlap: they keep some of the results, or merge those that cover their own."""
+    by_slide: dict[int, list[tuple[int, FixedWindow]]] = {}
+    for index, tier in enumerate(ordered):
+        if isinstance(tier.window, FixedWindow):
+            by_slide.setdefault(tier.window.slide, []).append((index, tier.window))
+    largest = max(by_slide, default=0)
+    for parent, finer in chain.from_iterable(by_slide.values()):
+        for multiple in () if finer.is_tumbling else multiples_among(by_slide, finer.slide, largest):
+            for child, coarser in by_slide[multiple]:
+                if child <= parent or not nests_in(coarser, finer):
+                    continue
+                if coarser.range == finer.range and ordered[child].keeps_values == ordered[parent].keeps_values:
+                    yield parent + 1, child + 1, How.EQUAL_RANGE
+                elif semantics is Sharing.OVERLAPPING and is_covered(coarser, finer):
+                    yield parent + 1, child + 1, How.OVERLAPPING
 
 
 def _composite_arcs(ordered: tuple[Tier, ...], candidates: Iterable[int]) -> Iterator[tuple[int, int]]:
@@ -203,7 +241,7 @@ def _held_by(place: ResidueClass, by_modulus: dict[int, list[ResidueClass]]) -> 
     modulus, residue = place
     return [
         one
-        for multiple in _multiples(modulus, by_modulus, max(by_modulus))
+        for multiple in multiples_among(by_modulus, modulus, max(by_modulus))
         for one in by_modulus[multiple]
         if (one[1] - residue) % modulus == 0
     ]

@@ -9,12 +9,12 @@ out, which is limited. First appeared: covering in Factor Windows (2022), with h
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest
 from math import gcd, lcm
 from typing import TYPE_CHECKING
 
-from stairwise.edges import common_classes
+from stairwise.edges import common_classes, multiples_among
 from stairwise.factor_windows import divisors, instances, nests_in
 from stairwise.window import FixedWindow
 
@@ -40,11 +40,16 @@ def of_one_range(windows: Iterable[FixedWindow], classes: Sequence[ResidueClass]
     groups: dict[int, list[FixedWindow]] = {}
     for window in windows:
         groups.setdefault(window.range, []).append(window)
+    residues: dict[int, list[int]] = {}
+    for modulus, residue in classes:
+        residues.setdefault(modulus, []).append(residue)
+    largest = max(residues, default=0)
     found: set[FixedWindow] = set()
     for length, group in groups.items():
         begins = {(window.slide, window.origin) for window in group}
         if not all(window.is_tumbling for window in group):
-            begins.update((length, residue % length) for modulus, residue in classes if modulus % length == 0)
+            for multiple in multiples_among(residues, length, largest):
+                begins.update((length, residue % length) for residue in residues[multiple])
         common, _ = common_classes(begins, PHASES_PER_WINDOW * len(begins) + 64)
         found.update(FixedWindow(length, slide, origin) for slide, origin in common)
     return found
@@ -74,36 +79,46 @@ def best_covering(windows: Sequence[FixedWindow]) -> list[FixedWindow]:
     the longest matter: the slide itself or just longer than the parent, and as long as a reader.
     """
     promise: dict[FixedWindow, float] = {}
-    of_range: dict[int, list[FixedWindow]] = {}
+    of_slide: dict[int, list[FixedWindow]] = {}
     for window in windows:
-        of_range.setdefault(window.range, []).append(window)
+        of_slide.setdefault(window.slide, []).append(window)
+    ranges = {window.range for window in windows}
+    period = lcm(*ranges)
     for phase in _phases(windows):
-        promise.update(_promising(phase, of_range))
+        promise.update(_promising(phase, of_slide, ranges, period))
     return nlargest(COVERING_LIMIT, promise, key=lambda one: (promise[one], one.slide, one.range, one.origin))
 
 
-def _promising(phase: _Phase, of_range: dict[int, list[FixedWindow]]) -> Iterator[tuple[FixedWindow, float]]:
+def _promising(
+    phase: _Phase, of_slide: Mapping[int, Sequence[FixedWindow]], ranges: Iterable[int], period: int
+) -> Iterator[tuple[FixedWindow, float]]:
     """The helpers of one phase that may beat the tumbling one of its slide, and about what they save of their cost.
 
     Such a helper has fewer windows than its readers have together, unless a declared window's results hold its own.
     """
     slide, origin, rest = phase
     begin = FixedWindow(slide, slide, origin)
-    period = lcm(*of_range)
-    wanted, ranges = 0, sorted(of_range)
-    lengths = {length + (rest - length) % slide for length in (slide + rest, *of_range) if length >= slide}
-    # Longer than all readers serves none of them, and may be longer than any window can be.
-    for length in sorted((length for length in lengths if length <= ranges[-1]), reverse=True):
-        while ranges and ranges[-1] >= length:
-            served = of_range[ranges.pop()]
-            wanted += sum(
-                instances(window, period)
-                for window in served
-                if window.range % slide == rest and nests_in(window, begin)
-            )
+    coarser = (window for multiple in multiples_among(of_slide, slide, max(of_slide)) for window in of_slide[multiple])
+    served = sorted(
+        (window.range, instances(window, period))
+        for window in coarser
+        if window.range % slide == rest and nests_in(window, begin)
+    )
+    if not served:
+        return
+    finer = (window for step, group in of_slide.items() if slide % step == 0 for window in group)
+    lengths = held = {window.range for window in finer if window.range % slide == rest and nests_in(begin, window)}
+    longest, _ = served[-1]
+    if sum(count for _, count in served) >= (period - longest) // slide:
+        lengths = {length + (rest - length) % slide for length in (slide + rest, *ranges) if length >= slide}
+    wanted = 0
+    for length in sorted((length for length in lengths if slide <= length <= longest), reverse=True):
+        while served and served[-1][0] >= length:
+            _, count = served.pop()
+            wanted += count
         helper = FixedWindow(length, slide, origin)
         own = instances(helper, period)
-        if wanted and (wanted >= own - 1 or any(nests_in(helper, one) for one in of_range.get(length, ()))):
+        if wanted >= own - 1 or length in held:
             yield helper, (length / slide - 1) * (wanted / own)
 
 

@@ -11,7 +11,7 @@ compared, so integers and fractions stay exact.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import InitVar, dataclass, field
 from fractions import Fraction
 from math import inf
@@ -176,8 +176,61 @@ def runner_up(network: Network, solution: Solution, node: int) -> Arc | None:
     >>> runner_up(network, solution, 2), runner_up(network, solution, 1)
     ((0, 10), None)
     """
-    for parent, cost in network.arcs[node]:
-        in_plan = parent == 0 or solution.parents[parent] is not None
-        if in_plan and parent != solution.parents[node]:
-            return parent, cost
-    return None
+    return next(_elsewhere(network, solution.parents, node), None)
+
+
+def net_saving(network: Network, solution: Solution, node: int) -> Number:
+    """Returns what the plan would cost more without an optional node, if its readers went to their next best parents.
+
+    >>> network = Network(
+    ...     required=(True, False, True, True),
+    ...     arcs=((), ((0, 10),), ((1, 2), (0, 10)), ((1, 2), (0, 10))),
+    ... )
+    >>> net_saving(network, solve_open(network, [1]), 1)
+    6
+    """
+    return _net_saving(network, solution.parents, node)
+
+
+def without_idle(network: Network, solution: Solution) -> Solution:
+    """Returns the same plan without optional nodes that cost exactly what they save, or more.
+
+    Readers come first: where one of them goes, what it read may have become idle, but no other node has.
+
+    >>> network = Network(required=(True, False, True), arcs=((), ((0, 10),), ((1, 2), (0, 10))))
+    >>> without_idle(network, solve_open(network, [1]))
+    Solution(parents=(None, None, 0), cost=10)
+    """
+    parents = list(solution.parents)
+    for node in reversed(solution.nodes):
+        is_optional = parents[node] is not None and not network.required[node]
+        if is_optional and not _net_saving(network, parents, node) > 0:
+            for reader, _ in network.readers[node]:
+                if parents[reader] == node:
+                    parents[reader], _ = next(_elsewhere(network, parents, reader))
+            _close_unread(network, parents, node)
+    return solve_open(network, [node for node, parent in enumerate(parents) if parent is not None])
+
+
+def _net_saving(network: Network, parents: Sequence[int | None], node: int) -> Number:
+    saved: Number = 0
+    for reader, place in network.readers[node]:
+        if parents[reader] == node:
+            _, elsewhere = next(_elsewhere(network, parents, reader))
+            saved += elsewhere - network.arcs[reader][place][1]
+    return saved - next(cost for parent, cost in network.arcs[node] if parent == parents[node])
+
+
+def _elsewhere(network: Network, parents: Sequence[int | None], node: int) -> Iterator[Arc]:
+    """The arcs to what else is in the plan, cheapest first."""
+    read = parents[node]
+    return (arc for arc in network.arcs[node] if arc[0] != read and (arc[0] == 0 or parents[arc[0]] is not None))
+
+
+def _close_unread(network: Network, parents: list[int | None], node: int) -> None:
+    """Takes an optional node that nobody reads out of the plan, and so on upwards."""
+    above: int | None = node
+    while (
+        above and not network.required[above] and all(parents[reader] != above for reader, _ in network.readers[above])
+    ):
+        parents[above], above = None, parents[above]

@@ -11,10 +11,10 @@ from stairwise.aggregate import Sharing
 from stairwise.final_aggregation import Technique, choose
 from stairwise.graph import coarsest_class
 from stairwise.instant import format_instant
-from stairwise.network import runner_up
+from stairwise.network import net_saving, runner_up
 from stairwise.options import SKETCHES, Algorithm, Options, TiersAllowed
 from stairwise.plan import Alternative, Plan, Search, Step, Totals
-from stairwise.planner import Found, Problem, as_in_paper, best, net_saving, unshared
+from stairwise.planner import Found, Problem, as_in_paper, best, unshared
 from stairwise.quantity import percent
 from stairwise.tiers import Horizon, How, Kind, Tier
 from stairwise.window import CalendarWindow, CumulateWindow, FixedWindow

@@ -18,8 +18,8 @@ from stairwise.composite import FEW, all_but_one, all_unions, distinct_needs, me
 from stairwise.edges import EdgeSet
 from stairwise.errors import PlanError
 from stairwise.exact import branch_and_bound
-from stairwise.graph import Graph, asked_of_unions, assemble, build, in_order, legal_arcs
-from stairwise.network import Solution, essential, runner_up, solve_open
+from stairwise.graph import Graph, asked_of_unions, assemble, build, in_order, legal_arcs, regrown
+from stairwise.network import Solution, essential, solve_open, without_idle
 from stairwise.options import TiersAllowed
 from stairwise.relaxation import least_with_anything, least_with_slices
 from stairwise.search import improve, search
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from stairwise.cost import CostModel
-    from stairwise.network import Network, Number
+    from stairwise.network import Number
 
 
 ROUNDS = 2  # refinements of a plan, at most
@@ -161,49 +161,31 @@ def _solved(problem: Problem, graph: Graph, start: Iterable[int], *, is_whole: b
     """Search, bound and, as far as the steps go, the optimum of a graph; of all graphs, if it is whole."""
     network = essential(graph.network)
     bound = dual_ascent(network)
-    solution = search(network, [start, bound.support.nodes])
+    solution = search(network, [start, bound.support.nodes], enough=bound.value)
     arcs = sum(map(len, network.arcs))
     outcome = branch_and_bound(network, solution, bound, problem.steps if arcs < problem.steps // 10 else 0)
     found = Found(
         graph=graph,
-        solution=_without_idle_helpers(graph.network, outcome.solution),
+        solution=without_idle(graph.network, outcome.solution),
         lower_bound=outcome.lower_bound,
         is_proven=outcome.proven,
         unseen=unseen,
         is_whole=is_whole,
     )
-    return found if is_whole and unseen is None else _relaxed(problem, found, found)
+    return found if is_whole and unseen is None else _relaxed(problem, found)
 
 
-def _without_idle_helpers(network: Network, solution: Solution) -> Solution:
-    """The same plan without helpers that cost exactly what they save.
-
-    Readers come first: where one of them goes, what it read may have become idle, but no other helper has.
-    """
-    for node in reversed(solution.nodes):
-        is_helper = solution.parents[node] is not None and not network.required[node]
-        if is_helper and not net_saving(network, solution, node) > 0:
-            solution = solve_open(network, [other for other in solution.nodes if other != node])
-    return solution
+def _relaxed(problem: Problem, found: Found) -> Found:
+    """The same plan with a bound that holds for factor windows and unions that its graph lacks, too."""
+    graph, model, sharing = found.graph, problem.model, problem.sharing
+    lower_bound = found.lower_bound if found.is_whole else least_with_slices(graph, model, sharing)
+    if found.unseen is not None:
+        lower_bound = min(lower_bound, least_with_anything(graph, model, sharing) + found.unseen)
+    return _bounded(found, lower_bound)
 
 
-def net_saving(network: Network, solution: Solution, node: int) -> Number:
-    """What the plan would cost more without a helper, if all its readers went to their next best parents."""
-    saved: Number = 0
-    for reader, place in network.readers[node]:
-        if solution.parents[reader] == node:
-            second = runner_up(network, solution, reader)
-            elsewhere = network.arcs[reader][-1] if second is None else second
-            saved += elsewhere[1] - network.arcs[reader][place][1]
-    return saved - next(cost for parent, cost in network.arcs[node] if parent == solution.parents[node])
-
-
-def _relaxed(problem: Problem, found: Found, factors: Found, without_unions: Number | None = None) -> Found:
-    """The same plan with a bound that holds for tiers that no graph holds."""
-    graph, model, sharing = factors.graph, problem.model, problem.sharing
-    lower_bound = found.lower_bound if found.is_whole else least_with_slices(graph, model, sharing, without_unions)
-    if factors.unseen is not None:
-        lower_bound = min(lower_bound, least_with_anything(graph, model, sharing) + factors.unseen)
+def _bounded(found: Found, lower_bound: Number) -> Found:
+    """The same plan with another bound."""
     return replace(found, lower_bound=lower_bound, is_proven=_reaches(lower_bound, found.solution.cost))
 
 
@@ -220,7 +202,7 @@ def _with_composites(problem: Problem, factors: Found) -> Found:
         return _solved(
             problem,
             graph,
-            _nodes(graph, factors),
+            _nodes(graph, factors.tiers),
             is_whole=factors.is_whole and not any(tier.strays for tier in problem.declared),
             unseen=factors.unseen,
         )
@@ -232,11 +214,13 @@ def _with_composites(problem: Problem, factors: Found) -> Found:
     spare = _spare(factors) if is_wide else ()
     for _ in range(max(1, min(ROUNDS, MERGED // len(needs)))):
         pool.update(_refinements(found, is_wide=is_wide))
-        refined = _refined(problem, found, pool, spare, is_wide=is_wide)
+        refined = _refined(problem, factors.graph, found, pool, spare, is_wide=is_wide)
         if not refined.solution.cost < found.solution.cost:
             break
         found, pool = refined, set[EdgeSet]()
-    return _relaxed(problem, replace(found, is_whole=False), factors, factors.lower_bound)
+    if not factors.is_whole:
+        return _bounded(found, factors.lower_bound)  # that holds for unions, too
+    return _bounded(found, least_with_slices(factors.graph, problem.model, problem.sharing, factors.lower_bound))
 
 
 def _spare(factors: Found) -> tuple[Tier, ...]:
@@ -246,18 +230,21 @@ def _spare(factors: Found) -> tuple[Tier, ...]:
     return tuple([tier for tier in helpers if tier.range_s in ranges and tier not in used][-SPARE:])
 
 
-def _refined(problem: Problem, found: Found, unions: set[EdgeSet], spare: Sequence[Tier], *, is_wide: bool) -> Found:
-    """The best plan near the found one over its own tiers, these unions and spare helpers; or far from it, if wide."""
-    helpers = [tier for tier in found.tiers if tier.kind is not Kind.DECLARED]
-    fresh = _tiers(problem, unions - {tier.needs for tier in helpers if tier.kind is Kind.COMPOSITE})
-    others = [tier for tier in spare if tier not in helpers]
-    rough = build([*problem.declared, *helpers, *others, *fresh], problem.sharing, problem.model.rounded())
-    network, starts = essential(rough.network), [_nodes(rough, found), *([[]] if is_wide else [])]
-    refined = min((improve(network, start) for start in starts), key=lambda solution: solution.cost)
-    better = Found(graph=rough, solution=refined)
-    graph = build(better.tiers, problem.sharing, problem.model)
+def _refined(
+    problem: Problem, known: Graph, found: Found, unions: set[EdgeSet], spare: Sequence[Tier], *, is_wide: bool
+) -> Found:
+    """The best plan near the found one over its own tiers, these unions and spare helpers; or far from it, if wide.
+
+    All tiers but unions are among the known ones, and so are the arcs between them.
+    """
+    sharing, model = problem.sharing, problem.model
+    cut = _tiers(problem, unions.union(tier.needs for tier in found.tiers if tier.kind is Kind.COMPOSITE))
+    rough = regrown(known, _nodes(known, (*found.tiers, *spare)), cut, sharing, model.rounded())
+    network, starts = essential(rough.network), [_nodes(rough, found.tiers), *([[]] if is_wide else [])]
+    better = min((improve(network, start) for start in starts), key=lambda solution: solution.cost)
+    graph = regrown(rough, better.nodes, (), sharing, model)
     solution = solve_open(graph.network, range(1, len(graph.tiers) + 1))
-    return Found(graph=graph, solution=_without_idle_helpers(graph.network, solution))
+    return Found(graph=graph, solution=without_idle(graph.network, solution))
 
 
 def _tiers(problem: Problem, unions: Iterable[EdgeSet]) -> list[Tier]:
@@ -268,9 +255,9 @@ def _tiers(problem: Problem, unions: Iterable[EdgeSet]) -> list[Tier]:
     return [composite(edges, keeps_values=keeps_values) for edges in fresh]
 
 
-def _nodes(graph: Graph, found: Found) -> list[int]:
-    """The nodes of a graph whose tiers are in a plan over another graph."""
-    wanted = set(found.tiers)
+def _nodes(graph: Graph, tiers: Iterable[Tier]) -> list[int]:
+    """The nodes of those of the tiers that a graph has."""
+    wanted = set(tiers)
     return [node for node, tier in enumerate(graph.tiers, 1) if tier in wanted]
 
 

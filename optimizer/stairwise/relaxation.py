@@ -15,7 +15,7 @@ least of this over all choices of the finest window is a bound, and so is what n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from stairwise.cost import CostModel
     from stairwise.graph import Graph
     from stairwise.network import Number
+
+
+_Group = tuple[tuple[int, ...], list[EdgeSet]]  # sets of edges by the moduli of their classes
+_SURELY = 1 - 1e-9  # less by more than rounding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,8 +111,7 @@ def _readers_of_slices(graph: Graph, model: CostModel, sharing: Sharing) -> list
     """Helpers are slices; those that hop, or pick from what hops, only pass on results, and count as declared."""
     declared = [tier for tier in graph.tiers if tier.kind is Kind.DECLARED]
     has_strays = any(tier.strays for tier in declared)  # only finer slices hold them, and how much finer is not known
-    needs = [] if has_strays else sorted({tier.needs for tier in declared}, key=lambda edges: edges.classes)
-    moduli = _multiples_only(needs)
+    groups = in_groups(() if has_strays else sorted({tier.needs for tier in declared}, key=lambda one: one.classes))
     hopping = {node for node, tier in enumerate(graph.tiers, 1) if not tier.tiles}
     is_slicing = [False] + [
         tier.kind is not Kind.DECLARED and tier.tiles and hopping.isdisjoint(parent for parent, _ in incoming)
@@ -122,7 +125,7 @@ def _readers_of_slices(graph: Graph, model: CostModel, sharing: Sharing) -> list
     readers: list[_Reader] = []
     for node, tier in enumerate(graph.tiers, 1):
         if tier.kind is Kind.DECLARED:
-            ideal, how = _ideal_parent(tier, sharing, needs, moduli), _slices_how(sharing)
+            ideal, how = _ideal_parent(tier, sharing, groups), _slices_how(sharing)
             alone = next(cost for parent, cost in graph.network.arcs[node] if not is_slicing[parent])
             readers.append(
                 _Reader(
@@ -141,7 +144,7 @@ def _slices_how(sharing: Sharing) -> How:
     return How.VALUES if sharing is Sharing.HOLISTIC else How.DISJOINT
 
 
-def _ideal_parent(tier: Tier, sharing: Sharing, needs: Sequence[EdgeSet], moduli: Sequence[int]) -> Tier:
+def _ideal_parent(tier: Tier, sharing: Sharing, groups: Sequence[_Group]) -> Tier:
     """The coarsest slices that could serve this tier together with another window.
 
     A tier that offers no such slices itself may be reason enough for a helper with its own edges.
@@ -150,33 +153,46 @@ def _ideal_parent(tier: Tier, sharing: Sharing, needs: Sequence[EdgeSet], moduli
         return composite(tier.needs, keeps_values=True)
     if tier.provides != tier.needs:
         return composite(tier.needs)
-    added = [one for one in _added_about(tier.needs, needs, moduli) if one[0] > 0]
-    least = min((extra for extra, _ in added), default=0.0) * (1 + 1e-9)
-    unions = [tier.needs | other for extra, other in added if extra <= least]
-    return composite(min(unions, key=lambda edges: edges.rate(), default=tier.needs))
+    return composite(least_union(tier.needs, groups))
 
 
-def _added_about(edges: EdgeSet, needs: Sequence[EdgeSet], moduli: Sequence[int]) -> Iterator[tuple[float, EdgeSet]]:
-    """Edges per second that others add, to a float's precision; of plain ones, only those that may add least.
+def in_groups(needs: Iterable[EdgeSet]) -> list[_Group]:
+    """The sets by the moduli of their classes, those with the coarsest class first."""
+    groups: dict[tuple[int, ...], list[EdgeSet]] = {}
+    for edges in needs:
+        groups.setdefault(tuple(modulus for modulus, _ in edges.classes), []).append(edges)
+    return sorted(groups.items(), key=lambda group: group[0][::-1], reverse=True)
 
-    Of plain edges a union adds none, or half of the other's at least: the coarsest first, few need to be looked at.
+
+def least_union(edges: EdgeSet, groups: Iterable[_Group]) -> EdgeSet:
+    """The union of one class with another set that adds the fewest edges, but some; the class alone if none adds any.
+
+    A class of another set adds nothing, or the half of its edges at least, and all of them unless it thins out the one:
+    so the coarsest sets come first, and few need to be looked at.
     """
-    if not moduli:
-        own = edges.rate()
-        yield from ((float(union_rate(edges, other) - own), other) for other in needs)
-        return
-    modulus, _ = edges.classes[0]
-    least = inf
-    for other, needed in zip(reversed(moduli), reversed(needs), strict=True):
-        if 0.5 / other > least * (1 + 1e-9):
+    best, least = edges, inf
+    ((modulus, _),) = edges.classes
+    for moduli, sets in groups:
+        if 0.5 / moduli[-1] >= least:
             break
-        added = (1 - gcd(modulus, other) / modulus) / other
-        yield added, needed
-        least = min(least, added or inf)
+        fewest = min((1 - gcd(modulus, other) / modulus or 1) / other for other in moduli)
+        for other in sets:
+            if fewest >= least:
+                break
+            added = _added(edges, other)
+            if 0 < added < least * _SURELY:
+                best, least = other, added
+    return edges | best
 
 
-def _multiples_only(needs: Sequence[EdgeSet]) -> list[int]:
-    """The moduli, if each of these is the multiples of one number; else nothing."""
-    classes = [one for edges in needs for one in edges.classes]
-    is_plain = len(classes) == len(needs) and not any(residue for _, residue in classes)
-    return [modulus for modulus, _ in classes] if is_plain else []
+def _added(edges: EdgeSet, other: EdgeSet) -> float:
+    """Edges per second that another set adds to one class."""
+    ((modulus, residue),) = edges.classes
+    width, _ = other.classes[0]
+    if width != other.classes[-1][0]:
+        return float(union_rate(edges, other) - edges.rate())
+    common = gcd(
+        modulus, width
+    )  # classes of one modulus are disjoint, so what each of them adds does not depend on others
+    held = sum((place - residue) % common == 0 for _, place in other.classes)
+    return (len(other.classes) - held * common / modulus) / width

@@ -20,7 +20,7 @@ _MOST_ARCS = 10_000
 _WORK = 1_500  # arcs looked at for gains, for each required node
 
 
-def search(network: Network, starts: Iterable[Iterable[int]] = ()) -> Solution:
+def search(network: Network, starts: Iterable[Iterable[int]] = (), enough: Number | None = None) -> Solution:
     """Returns the best plan found from no optional node, from all of them, and from each of the given starts.
 
     Never dearer than any start, and the same in whatever order they come. The bigger the network, the fewer starts are
@@ -29,6 +29,7 @@ def search(network: Network, starts: Iterable[Iterable[int]] = ()) -> Solution:
     Args:
         network: The problem.
         starts: Sets of nodes to begin from as well, such as the running plan.
+        enough: A cost that needs no further starts, such as a lower bound.
 
     >>> network = Network(
     ...     required=(True, False, True, True),
@@ -41,7 +42,12 @@ def search(network: Network, starts: Iterable[Iterable[int]] = ()) -> Solution:
     opened = {tuple(sorted(set(start).intersection(optional))) for start in ((), optional, *starts)}
     most = _MOST_ARCS // max(1, sum(map(len, network.arcs)))
     followed = sorted(opened, key=lambda start: (solve_open(network, start).cost, start))[: max(1, most)]
-    return min((improve(network, start) for start in followed), key=_rank)
+    best = improve(network, followed[0])
+    for start in followed[1:]:
+        if enough is not None and best.cost <= enough:
+            break
+        best = min(best, improve(network, start), key=_rank)
+    return best
 
 
 def improve(network: Network, start: Iterable[int] = ()) -> Solution:
@@ -69,7 +75,8 @@ def _rank(solution: Solution) -> tuple[Number, tuple[int, ...]]:
 class _Draft:
     """A plan being edited: which nodes are open, and at which place of its arcs each node finds its parent.
 
-    An open node pays for its parent whether anybody reads it or not; settling closes it then.
+    An open node pays for its parent whether anybody reads it or not; settling closes it then. A closed node pays
+    nothing.
     """
 
     def __init__(self, network: Network, opened: Iterable[int]) -> None:
@@ -78,10 +85,12 @@ class _Draft:
         self.readers = network.readers
         self.parents = [[parent for parent, _ in incoming] for incoming in network.arcs]
         self.costs: list[list[Number]] = [[cost for _, cost in incoming] for incoming in network.arcs]
+        self.offers = [[(reader, self.costs[reader][at]) for reader, at in readers] for readers in network.readers]
         self.is_open = list(network.required)
         for node in opened:
             self.is_open[node] = True
         self.place = [self._open_place(node, 0) if node else 0 for node in range(len(self.is_open))]
+        self.paid = [self._price(node) if is_open else 0 for node, is_open in enumerate(self.is_open)]
         self.cost: Number = 0
         self.work = _WORK * sum(network.required)
 
@@ -151,7 +160,8 @@ class _Draft:
         is_open, place = self.is_open, self.place
         is_open[node] = not is_open[node]
         if is_open[node]:
-            self.cost += self.costs[node][place[node]]
+            self.paid[node] = self._price(node)
+            self.cost += self.paid[node]
             affected = self.parents[node][: place[node]]
             for reader, at in self.readers[node]:
                 if is_open[reader]:
@@ -161,7 +171,8 @@ class _Draft:
                 if place[reader] > at:
                     self._move(reader, at)
         else:
-            self.cost -= self.costs[node][place[node]]
+            self.cost -= self.paid[node]
+            self.paid[node] = 0
             affected = [self.parents[node][place[node]]]
             for reader, at in self.readers[node]:
                 if place[reader] == at:
@@ -172,35 +183,40 @@ class _Draft:
         return affected
 
     def _move(self, reader: int, place: int) -> None:
-        if self.is_open[reader]:
-            costs = self.costs[reader]
-            self.cost += costs[place] - costs[self.place[reader]]
         self.place[reader] = place
+        if self.is_open[reader]:
+            before, self.paid[reader] = self.paid[reader], self._price(reader)
+            self.cost += self.paid[reader] - before
 
     def _gain(self, node: int) -> Number:
         """Returns what toggling the node alone would save, or some number up to zero if it would save nothing."""
         if self.required[node]:
             return 0
-        is_open, place, all_costs = self.is_open, self.place, self.costs
         self.work -= len(self.readers[node])
-        saved = all_costs[node][place[node]]
-        if is_open[node]:
-            for reader, at in self.readers[node]:
-                if place[reader] == at and is_open[reader]:
-                    costs = all_costs[reader]
-                    saved -= costs[self._open_place(reader, at + 1)] - costs[at]
-                    if saved <= 0:
-                        break
-            return saved
-        saved = -saved
-        for reader, at in self.readers[node]:
-            if place[reader] > at and is_open[reader]:
-                costs = all_costs[reader]
-                saved += costs[place[reader]] - costs[at]
+        if self.is_open[node]:
+            return self._saved_by_closing(node)
+        paid, saved = self.paid, -self._price(node)
+        for reader, cost in self.offers[node]:
+            if paid[reader] > cost:
+                saved += paid[reader] - cost
         return saved
 
+    def _saved_by_closing(self, node: int) -> Number:
+        is_open, place, saved = self.is_open, self.place, self.paid[node]
+        for reader, at in self.readers[node]:
+            if place[reader] == at and is_open[reader]:
+                costs = self.costs[reader]
+                saved -= costs[self._open_place(reader, at + 1)] - costs[at]
+                if saved <= 0:
+                    break
+        return saved
+
+    def _price(self, node: int) -> Number:
+        """Returns what the node pays for its parent while it is open; the root pays nothing."""
+        return self.costs[node][self.place[node]] if node else 0
+
     def _total(self) -> Number:
-        return sum(self.costs[node][self.place[node]] for node, is_open in enumerate(self.is_open) if is_open and node)
+        return sum(self.paid)
 
     def _open_place(self, node: int, place: int) -> int:
         parents, is_open = self.parents[node], self.is_open

@@ -95,3 +95,12 @@ def test_a_big_network_is_bounded_in_one_round() -> None:
 def test_nothing_required_needs_nothing() -> None:
     network = Network(required=(True, False), arcs=((), ((0, 3),)))
     assert dual_ascent(network) == Bound(value=0, reduced=((), (3,)), support=Solution(parents=(None, None), cost=0))
+
+
+@given(networks(INTEGERS) | networks(FRACTIONS))
+def test_past_its_work_it_is_still_a_bound(network: Network) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("stairwise.bound.MOST_WORK", 3)
+        bound = dual_ascent(network)
+    best = cheapest(network)
+    assert bound.value + left_on(network, bound, best) <= best.cost

@@ -140,8 +140,8 @@ def test_past_the_budget_the_rate_is_counted_and_says_so(count: int) -> None:
 
 
 def test_what_the_budget_leaves_undecided_is_not_served(monkeypatch: pytest.MonkeyPatch) -> None:
-    part, whole = EdgeSet.of((15, 0)), EdgeSet.of((6, 0), (10, 5))
+    part, whole = EdgeSet.of((105, 0)), EdgeSet.of((6, 0), (20, 5), (28, 7))
     assert part <= whole
     monkeypatch.setattr(edges, "WORK_BUDGET", 0)
     assert not part <= whole
-    assert whole <= EdgeSet.of((6, 0), (10, 5), (7, 3))
+    assert whole <= EdgeSet.of((6, 0), (20, 5), (28, 7), (11, 3))

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from stairwise.aggregate import Sharing
 from stairwise.cost import PaperModel
 from stairwise.edges import EdgeSet
-from stairwise.graph import asked_of_unions, build, coarsest_class, in_order, legal_arcs
+from stairwise.graph import asked_of_unions, build, coarsest_class, in_order, legal_arcs, regrown
+from stairwise.network import runner_up, solve_open
 from stairwise.tiers import Horizon, How, Kind, Tier, composite_tier, declared_tier, factor_tier, reads
 from stairwise.window import FixedWindow
 from stairwise.window_text import parse_window
@@ -110,3 +111,29 @@ def test_the_network_prices_each_arc_and_the_raw_rows() -> None:
     assert graph.network.arcs == ((), ((0, 40),), ((1, 4), (0, 40)), ((2, 2), (1, 4), (0, 40)))
     assert (graph.how(0, 1), graph.how(1, 2)) == (How.RAW, How.DISJOINT)
     assert all(one.kind is Kind.DECLARED for one in graph.tiers)
+
+
+@pytest.mark.parametrize("sharing", [Sharing.DISJOINT, Sharing.OVERLAPPING])
+@given(
+    chosen=st.sets(st.sampled_from(TEXTS[:14]), min_size=2, max_size=8),
+    helpers=st.sets(st.sampled_from((60, 300, 600, 900)), max_size=3),
+    union=st.sets(st.sampled_from(TEXTS[:7]), max_size=3),
+)
+def test_a_graph_grown_from_another_holds_the_same_plans(
+    sharing: Sharing, chosen: set[str], helpers: set[int], union: set[str]
+) -> None:
+    tiers = [tier(text) for text in sorted(chosen)]
+    tiers += [factor_tier(f"helper_{step}", FixedWindow(2 * step, step)) for step in sorted(helpers)]
+    model = PaperModel.of(tiers, eta=1)
+    edges = EdgeSet.of(*(one for text in sorted(union) for one in tier(text).needs.classes))
+    unions = [composite_tier("cut", edges)] if len(edges.classes) > 1 else []
+    known, whole = build(tiers, sharing, model), build([*tiers, *unions], sharing, model)
+    grown = regrown(known, range(1, len(tiers) + 1), unions, sharing, model)
+    assert grown.tiers == whole.tiers
+    for opened in ((), range(1, len(whole.tiers) + 1)):
+        plan, other = solve_open(whole.network, opened), solve_open(grown.network, opened)
+        assert plan == other
+        for node in plan.nodes:
+            reads = plan.parents[node] or 0
+            assert grown.how(reads, node) is whole.how(reads, node)
+            assert runner_up(grown.network, plan, node) == runner_up(whole.network, plan, node)

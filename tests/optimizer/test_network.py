@@ -7,8 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stairwise.errors import PlanError
-from stairwise.network import Arc, Network, Solution, essential, runner_up, solve_open
-from tests.optimizer.networks import FLOATS, FORK, FRACTIONS, INTEGERS, cheapest, networks
+from stairwise.network import (
+    Arc,
+    Network,
+    Solution,
+    essential,
+    net_saving,
+    runner_up,
+    solve_open,
+    without_idle,
+)
+from tests.optimizer.networks import FLOATS, FORK, FRACTIONS, INTEGERS, cheapest, networks, optional_nodes
 
 
 @pytest.mark.parametrize(
@@ -130,3 +139,33 @@ def test_what_is_essential_holds_a_cheapest_plan(network: Network) -> None:
     assert cheapest(part).cost == cheapest(network).cost
     assert part == Network(required=part.required, arcs=part.arcs)
     assert all(set(some) <= set(every) for some, every in zip(part.arcs, network.arcs, strict=True))
+
+
+@given(networks(), st.data())
+def test_a_saving_is_what_a_plan_without_the_node_costs_more(network: Network, data: st.DataObject) -> None:
+    solution = solve_open(network, data.draw(st.sets(st.sampled_from(range(len(network.required))))))
+    for node in {*solution.nodes}.intersection(optional_nodes(network)):
+        rest = [other for other in solution.nodes if other != node]
+        without = sum(
+            next(cost for parent, cost in network.arcs[other] if parent == 0 or parent in rest) for other in rest
+        )
+        assert net_saving(network, solution, node) == without - solution.cost
+
+
+@given(networks(), st.data())
+def test_idle_nodes_go_one_by_one_readers_first(network: Network, data: st.DataObject) -> None:
+    opened = data.draw(st.sets(st.sampled_from(range(len(network.required)))))
+    expected = solution = solve_open(network, opened)
+    for node in reversed(solution.nodes):
+        is_optional = expected.parents[node] is not None and not network.required[node]
+        if is_optional and net_saving(network, expected, node) <= 0:
+            expected = solve_open(network, [other for other in expected.nodes if other != node])
+    assert without_idle(network, solution) == expected
+    assert expected.cost <= solution.cost
+
+
+def test_a_chain_of_idle_nodes_goes_as_a_whole() -> None:
+    chain_of_helpers = Network(
+        required=(True, False, False, True), arcs=((), ((0, 3),), ((1, 2), (0, 5)), ((2, 1), (0, 3)))
+    )
+    assert without_idle(chain_of_helpers, solve_open(chain_of_helpers, [1, 2])).nodes == (3,)
