@@ -16,6 +16,7 @@ appeared: Wong, "A dual ascent approach for Steiner tree problems on a directed 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 
@@ -114,7 +115,7 @@ def _paid_off(parents: list[list[int]], reduced: list[list[Number]]) -> list[int
 
 
 def _paid(
-    price: Number, distances: dict[int, Number], parents: list[list[int]], reduced: list[list[Number]]
+    price: Number, distances: Mapping[int, Number], parents: list[list[int]], reduced: list[list[Number]]
 ) -> list[Payment]:
     """Takes a price off all ways from the root that are as cheap, given how far from the bidder nodes are."""
     payments: list[Payment] = []

@@ -104,8 +104,6 @@ def _promising(
         for window in coarser
         if window.range % slide == rest and nests_in(window, begin)
     )
-    if not served:
-        return
     finer = (window for step, group in of_slide.items() if slide % step == 0 for window in group)
     lengths = held = {window.range for window in finer if window.range % slide == rest and nests_in(begin, window)}
     longest, _ = served[-1]
