@@ -39,7 +39,7 @@ check: setup ## format, lint, import contracts, types, and the tests that need n
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/pytest -m "not airflow and not spark" --cov --cov-report=term
 
-bench: setup ## measure how good the plans are and how fast they come
+bench: setup ## measure how good the plans are, and how fast they and the tiers come
 	$(BIN)/python bench/run.py
 
 goldens: setup ## rewrite the golden plans and errors, and what the documentation shows; then read the difference
