@@ -16,12 +16,10 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import partial, reduce
-from math import ceil
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import IntegerType, StringType, StructField, StructType
+from pyspark.sql.types import StructField, StructType
 
 from stairwise.codec import encode_plan, to_json
 from stairwise.errors import PlanError
@@ -29,15 +27,13 @@ from stairwise.plan import Plan
 from stairwise.rollup import Catalog, Layout, Rollup
 from stairwise.tiers import Kind, Tier
 from stairwise.windowing import Interval
-from stairwise.zones import DAY_SECONDS
+from stairwise_spark.arrangement import PART, Arrangement
 from stairwise_spark.coverage import Claim, Commit, Coverage, Record, folded
 from stairwise_spark.errors import BusyError, RunError, translating
 from stairwise_spark.ledger import Known, Ledger, Summary, digested, installed_version
 from stairwise_spark.names import column
-from stairwise_spark.observed import Counted
-from stairwise_spark.rows import NUMBER
-from stairwise_spark.tables import Definition, Place, TierTable, added, commits, literal, logs
-from stairwise_spark.writes import Windows, Write, Written, instant, part, parts, uncounted
+from stairwise_spark.tables import Definition, Place, TierTable, added, commits, logs
+from stairwise_spark.writes import Windows, Write, Written, instant, parts, uncounted
 
 _BOUNDS = ("window_start", "window_end")
 _COMMENTS = {
@@ -47,17 +43,10 @@ _COMMENTS = {
     "window": "the window's name",
     "_rows": "how many source rows the window holds; NULL where it was put together from windows that overlap",
 }
-_PART, _WINDOW = StructField("_part", IntegerType()), StructField("window", StringType())
-# So many windows begin in a part, at least on average: few enough files, and few enough conflicts.
-_WINDOWS_IN_A_PART = 24
 # Commits are work for the driver: more threads than this gain nothing.
 _SIDE_BY_SIDE = 4
 # A run that is repeated finds what it wrote among so many last commits; beyond, it writes the same once more.
 _RECENT = 64
-# Tasks that write, where the session does not say how many it wants.
-_TASKS = 200
-# To count windows costs time for each of their rows: too much where there are many.
-_MOST_COUNTED = 10_000
 
 
 def _tell_nobody(_: Written) -> None:
@@ -125,6 +114,11 @@ class Storage:
                 return self._below("_tiers") if is_shared else self._below("_tiers", tier)
 
     @property
+    def arrangement(self) -> Arrangement:
+        """How rows lie in the tables."""
+        return Arrangement(self.tiers, is_shared=self.rollup.layout is Layout.ONE_TABLE)
+
+    @property
     def ledger(self) -> Ledger:
         """The bookkeeping."""
         if self._ledger is None:
@@ -161,11 +155,11 @@ class Storage:
         definitions = {
             place: self._tier_definition(tiers, [schemas[tier] for tier in tiers]) for place, tiers in places.items()
         }
-        first, *others = definitions or (None,)
-        if first is not None:
-            self._make(first, definitions[first])
+        first, others = list(definitions)[:1], list(definitions)[1:]
+        for place in first:
+            self._make(place, definitions[place])
         with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
-            list(pool.map(self._make, others, map(definitions.__getitem__, others)))
+            list(pool.map(self._make, others, [definitions[place] for place in others]))
         with translating(f"table {self.ledger.place}"):
             self.ledger.make(self.plan, installed_version())
         self._is_made = schemas.keys() >= self.tiers.keys()
@@ -188,7 +182,7 @@ class Storage:
         With a span, only windows that lie in it.
         """
         stored = self.stored(tier, version, span)
-        partials = [name for name in stored.columns if name.startswith("_") and name != _PART.name]
+        partials = [name for name in stored.columns if name.startswith("_") and name != PART.name]
         return stored.select(
             *map(column, self.rollup.keys),
             *(F.unix_micros(bound).alias(name) for bound, name in zip(_BOUNDS, ("_begin", "_end"), strict=True)),
@@ -203,7 +197,7 @@ class Storage:
         if span is None:
             return rows
         inside = f"window_start >= {instant(span.start)} AND window_end <= {instant(span.end)}"
-        return rows.where(f"{parts(span, self._days(tier))} AND {inside}")
+        return rows.where(f"{parts(span, self.arrangement.days(tier))} AND {inside}")
 
     def write(
         self, run: str, writes: Sequence[Write], tell: Callable[[Written], None] = _tell_nobody
@@ -298,10 +292,6 @@ class Storage:
         made = self.plan if self._is_made else before.made
         self.ledger.summary = replace(before, made=made, tiers={**before.tiers, **known})
 
-    def _days(self, tier: str) -> int:
-        """The length of the tier's parts."""
-        return ceil(_WINDOWS_IN_A_PART / (self.tiers[tier].rate * DAY_SECONDS))
-
     def _make(self, place: Place, definition: Definition) -> None:
         with translating(f"table {place}"):
             self._tables[place] = TierTable.make(self.spark, place, definition)
@@ -338,7 +328,7 @@ class Storage:
             StructType(list(columns.values())),
             f"windows of {windows}" if is_declared else f"partial results of {windows}, for other tiers",
             comments | _COMMENTS,
-            (_PART, _WINDOW) if self.rollup.layout is Layout.ONE_TABLE else (_PART,),
+            self.arrangement.folders,
             _BOUNDS,
         )
 
@@ -390,11 +380,11 @@ class Storage:
             return self._written(table, writes, earlier, {}, wrote=False)
         if claim.is_append:
             _check_alone(table, claim, (each for each in log if each.version > min(untouched)))
-        rows, windows = self._stored(writes)
+        rows, windows = self.arrangement.arranged(writes)
         if claim.is_append:
             table.append(rows, claim.encode())
         else:
-            table.replace(rows, claim.encode(), self._predicate(writes))
+            table.replace(rows, claim.encode(), self.arrangement.predicate(writes))
         return self._outcome(table, claim, writes, windows)
 
     def _outcome(
@@ -422,67 +412,6 @@ class Storage:
     ) -> list[Written]:
         files = added(table, version)
         return [write.written(version, files, windows.get(write.tier, uncounted), wrote=wrote) for write in writes]
-
-    def _stored(self, writes: Sequence[Write]) -> tuple[DataFrame, dict[str, Windows]]:
-        """The rows of writes to one table as it stores them: those of a part together, for one file.
-
-        To move the finished rows costs less than to compute them in as few tasks as there are files.
-        """
-        frames: dict[int, list[Write]] = {}
-        for write in writes:
-            frames.setdefault(id(write.rows.frame), []).append(write)
-        windows: dict[str, Windows] = {}
-        whole = (self._alone(of[0], windows) if len(of) == 1 else self._several(of, windows) for of in frames.values())
-        rows = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), whole)
-        folders = [_PART.name] if self.rollup.layout is not Layout.ONE_TABLE else [_WINDOW.name, _PART.name]
-        return rows.repartition(self._tasks(writes), *map(column, folders)), windows
-
-    def _tasks(self, writes: Sequence[Write]) -> int:
-        """As many as there are parts, up to what the session wants: tasks without rows would cost files before them."""
-        lengths = ((write.starts.end - write.starts.start) // DAY_SECONDS // self._days(write.tier) for write in writes)
-        wanted = self.spark.conf.get("spark.sql.shuffle.partitions", "")
-        return min(sum(length + 1 for length in lengths), int(wanted) if wanted and wanted.isdigit() else _TASKS)
-
-    def _alone(self, write: Write, windows: dict[str, Windows]) -> DataFrame:
-        """The rows of a write, with the partition columns."""
-        rows = self._counted(write.rows.alone(), [(write, 0)], F.lit(0), windows)
-        frame = rows.withColumn(_PART.name, part(F.col("window_start"), F.lit(self._days(write.tier))))
-        if self.rollup.layout is Layout.ONE_TABLE:
-            frame = frame.withColumn(_WINDOW.name, F.lit(write.tier))
-        return frame
-
-    def _several(self, writes: Sequence[Write], windows: dict[str, Windows]) -> DataFrame:
-        """The rows of several writes, which are one frame, with the partition columns; each is computed once."""
-        number = column(NUMBER)
-        tiers = {write.rows.number: write.tier for write in writes}
-        places = [tiers.get(place) for place in range(1, 1 + max(place for place in tiers if place is not None))]
-        names = F.element_at(F.array(*map(F.lit, places)), number)
-        days = F.element_at(F.array(*(F.lit(self._days(tier) if tier else 1) for tier in places)), number)
-        rows = writes[0].rows.frame.where(number.isin([*tiers]))
-        rows = self._counted(rows, [(write, write.rows.number or 0) for write in writes], number, windows)
-        return rows.withColumns({_PART.name: part(F.col("window_start"), days), _WINDOW.name: names}).drop(NUMBER)
-
-    def _counted(
-        self, rows: DataFrame, numbers: Sequence[tuple[Write, int]], number: Column, windows: dict[str, Windows]
-    ) -> DataFrame:
-        """The rows of some writes, whose windows are counted when they are written, unless there may be very many."""
-        many = sum(self.tiers[each.tier].rate * (each.span.end - each.span.start) for each, _ in numbers)
-        if many > _MOST_COUNTED:
-            return rows
-        # No two windows of a tier end at the same time.
-        counted, counts = Counted.of(rows, F.col("window_end"), number, max(each for _, each in numbers) + 1)
-        windows.update({write.tier: partial(counts.number, each) for write, each in numbers})
-        return counted
-
-    def _predicate(self, writes: Sequence[Write]) -> str:
-        """What is true of exactly the rows that are replaced; first the parts alone, by which Delta tells conflicts."""
-        touched = [parts(each.starts, self._days(each.tier)) for each in writes]
-        if self.rollup.layout is not Layout.ONE_TABLE:
-            return f"{touched[0]} AND {writes[0].predicate}"
-        windows = [f"window = {literal(each.tier)}" for each in writes]
-        in_parts = " OR ".join(f"({window} AND {of})" for window, of in zip(windows, touched, strict=True))
-        in_ranges = " OR ".join(f"({window} AND {of.predicate})" for window, of in zip(windows, writes, strict=True))
-        return f"({in_parts}) AND ({in_ranges})"
 
 
 def _records(tier: str, mark: str, summaries: Sequence[Summary]) -> list[Record]:

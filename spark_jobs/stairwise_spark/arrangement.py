@@ -1,0 +1,111 @@
+"""How rows lie in the tables: in which partition, in how many files, and which of them a write replaces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial, reduce
+from math import ceil
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import IntegerType, StringType, StructField
+
+from stairwise.tiers import Tier
+from stairwise.zones import DAY_SECONDS
+from stairwise_spark.names import column
+from stairwise_spark.observed import Counted
+from stairwise_spark.rows import NUMBER
+from stairwise_spark.tables import literal
+from stairwise_spark.writes import Windows, Write, part, parts
+
+PART, WINDOW = StructField("_part", IntegerType()), StructField("window", StringType())
+# So many windows begin in a part, at least on average: few enough files, and few enough conflicts.
+_WINDOWS_IN_A_PART = 24
+# Tasks that write, where the session does not say how many it wants.
+_TASKS = 200
+# To count windows costs time for each of their rows: too much where there are many.
+_MOST_COUNTED = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """How the rows of tiers lie in tables.
+
+    Attributes:
+        tiers: By name.
+        is_shared: Whether they share tables; the column ``window`` then tells them apart.
+    """
+
+    tiers: Mapping[str, Tier]
+    is_shared: bool = field(kw_only=True)
+
+    @property
+    def folders(self) -> tuple[StructField, ...]:
+        """The partition columns."""
+        return (PART, WINDOW) if self.is_shared else (PART,)
+
+    def days(self, tier: str) -> int:
+        """The length of the tier's parts."""
+        return ceil(_WINDOWS_IN_A_PART / (self.tiers[tier].rate * DAY_SECONDS))
+
+    def arranged(self, writes: Sequence[Write]) -> tuple[DataFrame, dict[str, Windows]]:
+        """The rows of writes to one table as it stores them, those of a part together; and who counts their windows.
+
+        To move the finished rows costs less than to compute them in as few tasks as there are files.
+        """
+        frames: dict[int, list[Write]] = {}
+        for write in writes:
+            frames.setdefault(id(write.rows.frame), []).append(write)
+        windows: dict[str, Windows] = {}
+        whole = (self._alone(of[0], windows) if len(of) == 1 else self._several(of, windows) for of in frames.values())
+        rows = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), whole)
+        wanted = rows.sparkSession.conf.get("spark.sql.shuffle.partitions", "")
+        tasks = min(self._parts(writes), int(wanted) if wanted and wanted.isdigit() else _TASKS)
+        return rows.repartition(tasks, *(column(folder.name) for folder in self.folders)), windows
+
+    def predicate(self, writes: Sequence[Write]) -> str:
+        """What is true of exactly the rows that are replaced; first the parts alone, by which Delta tells conflicts."""
+        touched = [parts(each.starts, self.days(each.tier)) for each in writes]
+        if not self.is_shared:
+            return f"{touched[0]} AND {writes[0].predicate}"
+        windows = [f"window = {literal(each.tier)}" for each in writes]
+        in_parts = " OR ".join(f"({window} AND {of})" for window, of in zip(windows, touched, strict=True))
+        in_ranges = " OR ".join(f"({window} AND {of.predicate})" for window, of in zip(windows, writes, strict=True))
+        return f"({in_parts}) AND ({in_ranges})"
+
+    def _parts(self, writes: Sequence[Write]) -> int:
+        """About how many parts are written: tasks without rows would cost files in every task before them."""
+        lengths = ((write.starts.end - write.starts.start) // DAY_SECONDS // self.days(write.tier) for write in writes)
+        return sum(length + 1 for length in lengths)
+
+    def _alone(self, write: Write, windows: dict[str, Windows]) -> DataFrame:
+        """The rows of a write, with the partition columns."""
+        rows = self._counted(write.rows.alone(), [(write, 0)], F.lit(0), windows)
+        frame = rows.withColumn(PART.name, part(F.col("window_start"), F.lit(self.days(write.tier))))
+        if self.is_shared:
+            frame = frame.withColumn(WINDOW.name, F.lit(write.tier))
+        return frame
+
+    def _several(self, writes: Sequence[Write], windows: dict[str, Windows]) -> DataFrame:
+        """The rows of several writes, which are one frame, with the partition columns; each is computed once."""
+        number = column(NUMBER)
+        tiers = {write.rows.number: write.tier for write in writes}
+        places = [tiers.get(place) for place in range(1, 1 + max(place for place in tiers if place is not None))]
+        names = F.element_at(F.array(*map(F.lit, places)), number)
+        days = F.element_at(F.array(*(F.lit(self.days(tier) if tier else 1) for tier in places)), number)
+        rows = writes[0].rows.frame.where(number.isin([*tiers]))
+        rows = self._counted(rows, [(write, write.rows.number or 0) for write in writes], number, windows)
+        return rows.withColumns({PART.name: part(F.col("window_start"), days), WINDOW.name: names}).drop(NUMBER)
+
+    def _counted(
+        self, rows: DataFrame, numbers: Sequence[tuple[Write, int]], number: Column, windows: dict[str, Windows]
+    ) -> DataFrame:
+        """The rows of some writes, whose windows are counted when they are written, unless there may be very many."""
+        many = sum(self.tiers[each.tier].rate * (each.span.end - each.span.start) for each, _ in numbers)
+        if many > _MOST_COUNTED:
+            return rows
+        # No two windows of a tier end at the same time.
+        counted, counts = Counted.of(rows, F.col("window_end"), number, max(each for _, each in numbers) + 1)
+        windows.update({write.tier: partial(counts.number, each) for write, each in numbers})
+        return counted
