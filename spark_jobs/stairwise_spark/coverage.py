@@ -231,14 +231,14 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class State:
     """What is known of a tier when its table was at a version."""
 
     version: int
     coverage: Coverage
 
 
-def folded(tier: str, commits: Iterable[Commit], records: Iterable[Record]) -> Coverage:
+def folded(tier: str, commits: Iterable[Commit], records: Iterable[State]) -> Coverage:
     """What a tier's rows reflect, by the commits of its table and by records of it.
 
     Each record is true of its own version, and a commit changes what was true before. So at each version comes first

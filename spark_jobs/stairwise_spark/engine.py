@@ -27,7 +27,7 @@ from stairwise.rollup import Rollup
 from stairwise.tiers import How, Kind
 from stairwise.windowing import Interval, windows_at
 from stairwise_spark.compute import Content, computed, held, stored
-from stairwise_spark.coverage import Coverage
+from stairwise_spark.coverage import Coverage, State
 from stairwise_spark.errors import CONDITIONS_OF_VALUES, OVERFLOWS, BusyError, RunError, translating
 from stairwise_spark.expressions import argument_types, direct
 from stairwise_spark.report import (
@@ -45,7 +45,7 @@ from stairwise_spark.report import (
 from stairwise_spark.rows import Rows
 from stairwise_spark.source import PinnedSource, open_source
 from stairwise_spark.source_checks import expressions
-from stairwise_spark.storage import State, Storage
+from stairwise_spark.storage import Storage
 from stairwise_spark.together import can_go_together
 from stairwise_spark.work import Work
 from stairwise_spark.writes import Write, Written

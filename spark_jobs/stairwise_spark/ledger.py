@@ -27,7 +27,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from stairwise.errors import CodecError
 from stairwise.json_fields import Json
-from stairwise_spark.coverage import Coverage, Record, is_list, is_object
+from stairwise_spark.coverage import Coverage, State, is_list, is_object
 from stairwise_spark.errors import RunError
 from stairwise_spark.session import sql
 from stairwise_spark.tables import Definition, Place, Table, TierTable
@@ -59,7 +59,7 @@ class Known:
 
     location: str
     mark: str
-    record: Record | None = None
+    record: State | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,7 +241,7 @@ def _known(value: object) -> Known:
         case [str(location), str(mark), None]:
             return Known(location, mark)
         case [str(location), str(mark), int(at), coverage]:
-            return Known(location, mark, Record(at, Coverage.from_json(coverage)))
+            return Known(location, mark, State(at, Coverage.from_json(coverage)))
         case _:
             raise _refusal(value)
 

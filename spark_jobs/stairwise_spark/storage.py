@@ -12,9 +12,8 @@ disjoint ranges conflict only if both touch a part; the loser fails, and nothing
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame, SparkSession
@@ -28,12 +27,13 @@ from stairwise.rollup import Catalog, Layout, Rollup
 from stairwise.tiers import Kind, Tier
 from stairwise.windowing import Interval
 from stairwise_spark.arrangement import PART, Arrangement
-from stairwise_spark.coverage import Claim, Commit, Coverage, Record, folded
+from stairwise_spark.coverage import State, folded
 from stairwise_spark.errors import BusyError, RunError, translating
 from stairwise_spark.ledger import Known, Ledger, Summary, digested, installed_version
 from stairwise_spark.names import column
-from stairwise_spark.tables import Definition, Place, TierTable, added, commits, logs
-from stairwise_spark.writes import Windows, Write, Written, instant, parts, uncounted
+from stairwise_spark.tables import Definition, Log, Place, TierTable, logs
+from stairwise_spark.transaction import Transaction
+from stairwise_spark.writes import Write, Written, instant, parts
 
 _BOUNDS = ("window_start", "window_end")
 _COMMENTS = {
@@ -45,25 +45,10 @@ _COMMENTS = {
 }
 # Commits are work for the driver: more threads than this gain nothing.
 _SIDE_BY_SIDE = 4
-# A run that is repeated finds what it wrote among so many last commits; beyond, it writes the same once more.
-_RECENT = 64
 
 
 def _tell_nobody(_: Written) -> None:
     """Go on."""
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """What is known of a tier.
-
-    Attributes:
-        version: The newest version of its table.
-        coverage: What its rows reflect at that version.
-    """
-
-    version: int
-    coverage: Coverage
 
 
 @dataclass(slots=True)
@@ -155,13 +140,13 @@ class Storage:
         definitions = {
             place: self._tier_definition(tiers, [schemas[tier] for tier in tiers]) for place, tiers in places.items()
         }
-        first, others = list(definitions)[:1], list(definitions)[1:]
-        for place in first:
-            self._make(place, definitions[place])
+        first, others = list(definitions.items())[:1], list(definitions.items())[1:]
+        for place, definition in first:
+            self._make(place, definition)
         with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
-            list(pool.map(self._make, others, [definitions[place] for place in others]))
-        with translating(f"table {self.ledger.place}"):
-            self.ledger.make(self.plan, installed_version())
+            making = [pool.submit(self._make_ledger), *(pool.submit(self._make, *other) for other in others)]
+            for each in making:
+                each.result()
         self._is_made = schemas.keys() >= self.tiers.keys()
         self._remember({})
 
@@ -209,27 +194,71 @@ class Storage:
         Args:
             run: Who writes.
             writes: What.
-            tell: Is told of each tier as soon as it is written, by the thread that wrote it.
+            tell: Is told of each tier as soon as it is written.
 
         Raises:
             BusyError: Another run changed the same windows, or their days, at the same time. Read, compute and write
                 again.
         """
-        groups: dict[Place, list[Write]] = {}
-        for write in writes:
-            groups.setdefault(self.place(write.tier), []).append(write)
         if not self._states.keys() >= {write.tier for write in writes}:
             self.states()
         known = dict(self._states)
-        with ThreadPoolExecutor(min(_SIDE_BY_SIDE, len(groups)) or 1) as pool:
-            done = [pool.submit(self._timed, self._table(place), run, group, tell) for place, group in groups.items()]
-        written = {each.tier: each for group in done for each in group.result()}
+        written: dict[str, Written] = {}
+        for each in self._committed(self._transactions(run, writes)):
+            written[each.tier] = each
+            tell(each)
         self._remember({})
         if any(state.version == known[tier].version and state != known[tier] for tier, state in self._states.items()):
             # There is no commit that says so.
             with translating():
                 self.ledger.save_states(run)
         return tuple(written[write.tier] for write in writes)
+
+    def _transactions(self, run: str, writes: Iterable[Write]) -> list[Transaction]:
+        groups: dict[Place, list[Write]] = {}
+        for write in writes:
+            groups.setdefault(self.place(write.tier), []).append(write)
+        return [
+            Transaction(
+                table=self._table(place),
+                run=run,
+                plan=self.plan,
+                writes=group,
+                known={write.tier: self._states[write.tier] for write in group},
+            )
+            for place, group in groups.items()
+        ]
+
+    def _committed(self, transactions: Sequence[Transaction]) -> Iterator[Written]:
+        """What becomes of transactions, which go on side by side; those that end meanwhile are looked at together."""
+        log = self._logs({each.table: each.since for each in transactions})
+        with ThreadPoolExecutor(min(_SIDE_BY_SIDE, len(transactions)) or 1) as pool:
+            going = {pool.submit(self._commit, each, log[each.table]): each for each in transactions}
+            while going:
+                ended = {future: going.pop(future) for future in wait(going, return_when=FIRST_COMPLETED).done}
+                for future in ended:
+                    future.result()
+                yield from self._outcomes(ended.values())
+
+    def _commit(self, transaction: Transaction, log: Log) -> None:
+        with translating(transaction.subject):
+            transaction.commit(log, self.arrangement)
+
+    def _outcomes(self, transactions: Iterable[Transaction]) -> Iterator[Written]:
+        log = self._logs({each.table: each.until for each in transactions}, with_files=True)
+        for each in transactions:
+            states, written = each.outcome(log[each.table])
+            self._states.update(states)
+            yield from written
+
+    def _logs(self, since: Mapping[TierTable, int], *, with_files: bool = False) -> Mapping[TierTable, Log]:
+        with translating():
+            found = logs(since, with_files=with_files)
+        if found is None:
+            raise RunError(
+                f"rollup {self.rollup.name}: a table of it is not there any more.", hint="run again, which makes it."
+            )
+        return found
 
     def record(self, run: str, states: Mapping[str, State]) -> None:
         """What is now known of tiers is kept, without commits to their tables; one Spark job.
@@ -286,8 +315,7 @@ class Storage:
         for tier in self.tiers:
             table, state = self._tables.get(self.place(tier)), self._states.get(tier)
             if table is not None:
-                record = None if state is None else Record(state.version, state.coverage)
-                known[tier] = Known(table.location, table.mark, record)
+                known[tier] = Known(table.location, table.mark, state)
         before = self.ledger.summary
         made = self.plan if self._is_made else before.made
         self.ledger.summary = replace(before, made=made, tiers={**before.tiers, **known})
@@ -295,6 +323,10 @@ class Storage:
     def _make(self, place: Place, definition: Definition) -> None:
         with translating(f"table {place}"):
             self._tables[place] = TierTable.make(self.spark, place, definition)
+
+    def _make_ledger(self) -> None:
+        with translating(f"table {self.ledger.place}"):
+            self.ledger.make(self.plan, installed_version())
 
     def _find(self, place: Place) -> TierTable | None:
         if place not in self._tables:
@@ -351,92 +383,13 @@ class Storage:
             partitions=partitions,
         )
 
-    def _timed(
-        self, table: TierTable, run: str, writes: Sequence[Write], tell: Callable[[Written], None]
-    ) -> list[Written]:
-        """The writes to one table; what goes wrong says of which tier."""
-        began = time.monotonic()
-        with translating(f"tier {writes[0].tier}" if len(writes) == 1 else f"table {table.place}"):
-            found = self._commit(table, run, writes)
-        seconds = time.monotonic() - began
-        done = [replace(each, seconds=seconds) for each in found]
-        for each in done:
-            tell(each)
-        return done
 
-    def _commit(self, table: TierTable, run: str, writes: Sequence[Write]) -> list[Written]:
-        """The writes to one table, in one commit."""
-        since = min(self._states[write.tier].version for write in writes)
-        untouched = [write.untouched for write in writes if write.untouched is not None]
-        claim = Claim(
-            run=run,
-            plan=self.plan,
-            tiers=tuple((write.tier, write.coverage) for write in writes),
-            is_append=len(untouched) == len(writes),
-        )
-        log = commits(table, max(0, since - _RECENT))
-        earlier = next((each.version for each in log if each.claim == claim), None)
-        if earlier is not None:
-            return self._written(table, writes, earlier, {}, wrote=False)
-        if claim.is_append:
-            _check_alone(table, claim, (each for each in log if each.version > min(untouched)))
-        rows, windows = self.arrangement.arranged(writes)
-        if claim.is_append:
-            table.append(rows, claim.encode())
-        else:
-            table.replace(rows, claim.encode(), self.arrangement.predicate(writes))
-        return self._outcome(table, claim, writes, windows)
-
-    def _outcome(
-        self, table: TierTable, claim: Claim, writes: Sequence[Write], windows: Mapping[str, Windows]
-    ) -> list[Written]:
-        """What the log says of a write: there is a commit since then, or none, and then the ledger has to."""
-        log = commits(table, min(self._states[write.tier].version for write in writes) + 1)
-        known = {write.tier: self._states[write.tier] for write in writes}
-        mine = next((each.version for each in log if each.claim == claim), None)
-        if mine is None:
-            # No row was there after the version of the state, so the state itself may say so.
-            nothing = {
-                each.tier: replace(known[each.tier], coverage=known[each.tier].coverage.overlaid(each.coverage))
-                for each in writes
-            }
-            self._states.update(nothing)
-            return [Written(tier=tier, version=state.version, wrote=False) for tier, state in nothing.items()]
-        self._states.update({tier: _later(tier, state, log, mine) for tier, state in known.items()})
-        if claim.is_append:
-            _check_alone(table, claim, (each for each in log if each.version < mine))
-        return self._written(table, writes, mine, windows, wrote=True)
-
-    def _written(
-        self, table: TierTable, writes: Sequence[Write], version: int, windows: Mapping[str, Windows], *, wrote: bool
-    ) -> list[Written]:
-        files = added(table, version)
-        return [write.written(version, files, windows.get(write.tier, uncounted), wrote=wrote) for write in writes]
-
-
-def _records(tier: str, mark: str, summaries: Sequence[Summary]) -> list[Record]:
+def _records(tier: str, mark: str, summaries: Sequence[Summary]) -> list[State]:
     """The newest record of a tier, and those that know more."""
     known = (each.tiers[tier] for each in summaries if tier in each.tiers)
     records = [each.record for each in known if each.record is not None and each.mark == mark]
-    kept: list[Record] = []
+    kept: list[State] = []
     for record in sorted(records, key=lambda each: each.version, reverse=True):
         if all(each.coverage.union(record.coverage) != each.coverage for each in kept):
             kept.append(record)
     return kept
-
-
-def _check_alone(table: TierTable, claim: Claim, others: Iterable[Commit]) -> None:
-    """Refuse rows upon rows of another run."""
-    mine = dict(claim.tiers)
-    for other in others:
-        claimed = () if other.claim is None else other.claim.tiers
-        if any(coverage.minimum(mine.get(tier, Coverage())).stretches for tier, coverage in claimed):
-            raise BusyError(
-                f"table {table.place}: another run wrote windows of the same range, as version {other.version}.",
-                hint="run again.",
-            )
-
-
-def _later(tier: str, state: State, log: Iterable[Commit], version: int) -> State:
-    since = [each for each in log if state.version < each.version <= version]
-    return State(version, folded(tier, since, [Record(state.version, state.coverage)]))

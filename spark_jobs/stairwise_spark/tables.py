@@ -5,18 +5,20 @@ All by SQL, writer options and the files of the log: the Python API of Delta Lak
 
 from __future__ import annotations
 
+import operator
 import re
 import shutil
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote, unquote
+from uuid import uuid4
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+from pyspark.sql import DataFrame, DataFrameWriter, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ArrayType,
@@ -36,7 +38,7 @@ from stairwise_spark.errors import CONFLICTS, RunError, condition
 from stairwise_spark.names import quoted
 from stairwise_spark.session import sql
 
-OWNER, PLAN, VERSION = "stairwise.rollup", "stairwise.plan", "stairwise.version"
+OWNER, PLAN, VERSION, MARK = "stairwise.rollup", "stairwise.plan", "stairwise.version", "stairwise.table"
 # What anything can read, and a fold of the log every 50 commits.
 _PROPERTIES = {
     "delta.checkpointInterval": "50",
@@ -44,7 +46,7 @@ _PROPERTIES = {
 }
 _LOG = (
     "add struct<partitionValues: map<string, string>, size: bigint, stats: string>, "
-    "commitInfo struct<userMetadata: string>, metaData struct<id: string>"
+    "commitInfo struct<userMetadata: string>, metaData struct<configuration: map<string, string>>"
 )
 # The commits only: no checkpoints, no checksums, no compacted ranges.
 _LOG_FILES = "_delta_log/" + "[0-9]" * 20 + ".json"
@@ -56,8 +58,9 @@ _NOTHING_THERE = (
     "DELTA_TABLE_NOT_FOUND",
     "DELTA_INVALID_PARTITION_PATH",
 )
-# Seconds within which another process has made its table, if it is about to.
-_UNTIL_MADE = 2.0
+# Seconds within which another process has made its table, if it is about to; and between two looks at it.
+_UNTIL_MADE, _LOOK = 10.0, 0.2
+_ENDS = ("first_end", "last_end")
 _WITH_STATISTICS = (NumericType, StringType, DateType, TimestampType, TimestampNTZType)
 
 
@@ -124,17 +127,17 @@ class Definition:
         """All columns in order."""
         return (*self.columns.fields, *self.partitions)
 
-    def statement(self, place: Place) -> str:
-        """The SQL that makes the table."""
+    def statement(self, place: Place, mark: str) -> str:
+        """The SQL that makes the table, with its mark, unless one is there."""
         columns = ", ".join(self._column(field) for field in self.fields)
         parted = ", ".join(quoted(field.name) for field in self.partitions)
-        properties = {OWNER: self.owner, PLAN: self.plan, VERSION: self.version, **_PROPERTIES}
+        properties = {OWNER: self.owner, PLAN: self.plan, VERSION: self.version, MARK: mark, **_PROPERTIES}
         if self.required:
             properties["delta.dataSkippingStatsColumns"] = ",".join(map(quoted, self._indexed()))
         return (
             f"CREATE TABLE IF NOT EXISTS {place.identifier} ({columns}) USING delta "
             f"{f'PARTITIONED BY ({parted}) ' if parted else ''}COMMENT {literal(self.comment)} "
-            f"TBLPROPERTIES ({', '.join(f'{literal(key)} = {literal(text)}' for key, text in properties.items())})"
+            f"TBLPROPERTIES ({_assigned(properties)})"
         )
 
     def _column(self, field: StructField) -> str:
@@ -185,13 +188,10 @@ class Table:
         Raises:
             RunError: Something else is there.
         """
-        try:
-            rows = sql(spark, f"SHOW TBLPROPERTIES {place.identifier}").collect()
-        except AnalysisException as error:
-            if condition(error).startswith(_NOTHING_THERE):
-                return None
-            raise
-        _check_owner(place, {row["key"]: row["value"] for row in rows}, owner)
+        properties = _properties(spark, place)
+        if properties is None:
+            return None
+        _check_owner(place, properties, owner)
         return cls(spark, place)
 
     def append(self, frame: DataFrame, note: str) -> None:
@@ -236,16 +236,19 @@ class TierTable(Table):
         Raises:
             RunError: Something else is there, or a table of ours with other columns or for another rollup.
         """
-        detail = _detail(spark, place) or _created(spark, place, definition)
-        if detail is None and _is_cleared(place):
-            detail = _created(spark, place, definition)
-        if detail is None:
+        mark = uuid4().hex[:16]
+        there = _made(spark, place, definition, mark)
+        if there is None:
+            _clear(place)
+            there = _made(spark, place, definition, mark)
+        if there is None:
             raise _refusal(place, "there are files that are no Delta table")
-        _check(spark, place, detail.properties, definition)
-        if detail.properties.get(PLAN) != definition.plan:
-            marks = f"{literal(PLAN)} = {literal(definition.plan)}, {literal(VERSION)} = {literal(definition.version)}"
-            sql(spark, f"ALTER TABLE {place.identifier} SET TBLPROPERTIES ({marks})")
-        return cls(spark, place, detail.location, detail.mark)
+        if there.mark != mark:
+            _check(spark, place, there.properties, definition)
+            if there.properties.get(PLAN) != definition.plan:
+                texts = {PLAN: definition.plan, VERSION: definition.version}
+                sql(spark, f"ALTER TABLE {place.identifier} SET TBLPROPERTIES ({_assigned(texts)})")
+        return cls(spark, place, there.location, there.mark)
 
     @classmethod
     def find(cls, spark: SparkSession, place: Place, owner: str) -> TierTable | None:
@@ -254,11 +257,11 @@ class TierTable(Table):
         Raises:
             RunError: Something else is there.
         """
-        detail = _detail(spark, place)
-        if detail is None:
+        there = _there(spark, place)
+        if there is None:
             return None
-        _check_owner(place, detail.properties, owner)
-        return cls(spark, place, detail.location, detail.mark)
+        _check_owner(place, there.properties, owner)
+        return cls(spark, place, there.location, there.mark)
 
     @property
     def key(self) -> str:
@@ -277,58 +280,39 @@ class Log:
     Attributes:
         mark: That of the table whose log it is; None: the log no longer reaches back to where it says so.
         commits: In order.
+        files: What each of them added, by its version, if that was asked for.
     """
 
     mark: str | None
     commits: tuple[Commit, ...]
+    files: Mapping[int, Sequence[File]] = field(default_factory=dict[int, Sequence[File]])
 
 
-def logs(since: Mapping[TierTable, int]) -> dict[TierTable, Log] | None:
+def logs(since: Mapping[TierTable, int], *, with_files: bool = False) -> dict[TierTable, Log] | None:
     """The logs of some tables of one target, each from a version on; one Spark job. None: a table is not there."""
     if not since:
         return {}
-    is_commit = F.isnotnull("commitInfo").alias("is_commit")
     try:
-        lines = _lines(since).where("commitInfo IS NOT NULL OR metaData IS NOT NULL")
-        rows = lines.select("file", "commitInfo.userMetadata", "metaData.id", is_commit).collect()
+        rows = _entries(_lines(since), with_files=with_files).collect()
     except AnalysisException as error:
         if condition(error) == "PATH_NOT_FOUND":
             return None
         raise
     marks: dict[str, str] = {}
-    found: dict[str, list[Commit]] = {table.key: [] for table in since}
+    commits: dict[str, list[Commit]] = {table.key: [] for table in since}
+    files: dict[str, dict[int, list[File]]] = {table.key: {} for table in since}
     for row in rows:
         key, version = _place_of(row["file"])
-        if row["id"] is not None:
-            marks[key] = row["id"]
+        if row["is_table"]:
+            marks[key] = row["mark"] or ""
         if row["is_commit"]:
-            found[key].append(Commit(version, Claim.decode(row["userMetadata"])))
-    return {table: Log(marks.get(table.key), _ordered(found[table.key], first)) for table, first in since.items()}
-
-
-def commits(table: TierTable, since: int) -> tuple[Commit, ...]:
-    """The commits of a table from a version on, in order; one Spark job."""
-    found = logs({table: since})
-    if found is None:
-        raise RunError(f"table {table.place}: it is not there any more.", hint="run again, which makes it.")
-    return found[table].commits
-
-
-def added(table: TierTable, version: int) -> list[File]:
-    """The files that a commit added; one Spark job."""
-    lines = _lines({table: version}).where("add IS NOT NULL").where(F.col("file").endswith(_log_file(version)))
-    rows = F.get_json_object("add.stats", "$.numRecords").cast("bigint")
-    first, last = (F.get_json_object("add.stats", f"$.{each}Values.window_end") for each in ("min", "max"))
-    files = lines.select(
-        F.col("add.partitionValues")["window"].alias("window"),
-        F.coalesce(rows, F.lit(0)).alias("rows"),
-        F.coalesce("add.size", F.lit(0)).alias("bytes"),
-        *(F.unix_seconds(each.cast("timestamp")).alias(name) for name, each in (("first", first), ("last", last))),
-    )
-    return [
-        File(row["window"], row["rows"], row["bytes"], None if row["first"] is None else (row["first"], row["last"]))
-        for row in files.collect()
-    ]
+            commits[key].append(Commit(version, Claim.decode(row["userMetadata"])))
+        if with_files and row["is_file"]:
+            files[key].setdefault(version, []).append(_file(row))
+    return {
+        table: Log(marks.get(table.key), _ordered(commits[table.key], first), files[table.key])
+        for table, first in since.items()
+    }
 
 
 def literal(text: str) -> str:
@@ -355,60 +339,68 @@ def type_text(data: DataType) -> str:
             return data.simpleString()
 
 
-class _Detail(NamedTuple):
+class _There(NamedTuple):
     """What is known of a table that is there."""
 
     location: str
-    mark: str
-    properties: dict[str, str]
+    properties: Mapping[str, str]
+
+    @property
+    def mark(self) -> str:
+        """What tells it from others."""
+        return self.properties.get(MARK, "")
 
 
-def _detail(spark: SparkSession, place: Place) -> _Detail | None:
+def _there(spark: SparkSession, place: Place) -> _There | None:
+    properties = _properties(spark, place)
+    if properties is None or place.path is not None:
+        return None if properties is None else _There(str(place.path), properties)
+    return _There(sql(spark, f"DESCRIBE DETAIL {place.identifier}").collect()[0]["location"], properties)
+
+
+def _properties(spark: SparkSession, place: Place) -> Mapping[str, str] | None:
+    """What a table says of itself; without a Spark job, however much was written to it. None: there is none."""
     try:
-        row = sql(spark, f"DESCRIBE DETAIL {place.identifier}").collect()[0]
+        rows = sql(spark, f"SHOW TBLPROPERTIES {place.identifier}").collect()
     except AnalysisException as error:
         if condition(error).startswith(_NOTHING_THERE):
             return None
         raise
-    return _Detail(row["location"], row["id"], row["properties"] or {})
+    return {row["key"]: row["value"] for row in rows}
 
 
-def _created(spark: SparkSession, place: Place, definition: Definition) -> _Detail | None:
-    """The table, which now is there; None: the log of a table is, with nothing in it."""
+def _made(spark: SparkSession, place: Place, definition: Definition, mark: str) -> _There | None:
+    """The table that is there now; None: files are that are no table, or not yet."""
     try:
-        sql(spark, definition.statement(place))
+        sql(spark, definition.statement(place, mark))
     except CONFLICTS:
         pass  # another run made it at the same instant
     except AnalysisException as error:
-        match condition(error):
-            case "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION":
-                raise _refusal(place, "there are files that are no Delta table") from error
-            case "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES":
-                raise RunError(
-                    f"table {place}: the name of a column or of a field in it holds one of ' ,;{{}}()=' or a line end, "
-                    "and Delta Lake takes none of them.",
-                    hint="rename it in the source: sql: SELECT ... AS name.",
-                ) from error
-            case _:
-                raise
-    return _detail(spark, place)
+        if condition(error) == "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES":
+            raise RunError(
+                f"table {place}: the name of a column or of a field in it holds one of ' ,;{{}}()=' or a line end, "
+                "and Delta Lake takes none of them.",
+                hint="rename it in the source: sql: SELECT ... AS name.",
+            ) from error
+        if condition(error) != "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION":
+            raise
+    return _there(spark, place)
 
 
-def _is_cleared(place: Place) -> bool:
-    """Whether there was nothing but the log of a table that was never finished, as a full disk leaves it.
+def _clear(place: Place) -> None:
+    """If there is nothing but the log of a table that was never finished, as a full disk leaves it, it goes.
 
-    Then it is gone now; or there is a table, for another run was making it.
+    If another run is about to finish it, that is waited for.
     """
     if place.path is None:
-        return False
+        return
     folder = Path(place.path)
-    log = folder / "_delta_log"
-    if not _is_unfinished(folder, log):
-        return False
-    time.sleep(_UNTIL_MADE)
-    if _is_unfinished(folder, log):
-        shutil.rmtree(log)
-    return True
+    until = time.monotonic() + _UNTIL_MADE
+    while _is_unfinished(folder, log := folder / "_delta_log"):
+        if time.monotonic() > until:
+            shutil.rmtree(log)
+            return
+        time.sleep(_LOOK)
 
 
 def _is_unfinished(folder: Path, log: Path) -> bool:
@@ -444,6 +436,32 @@ def _refusal(place: Place, found: str) -> RunError:
     return RunError(f"table {place}: {found}.", hint="choose another target, or remove what is there.")
 
 
+def _assigned(properties: Mapping[str, str]) -> str:
+    return ", ".join(f"{literal(key)} = {literal(text)}" for key, text in properties.items())
+
+
+def _entries(lines: DataFrame, *, with_files: bool) -> DataFrame:
+    """What is wanted of the lines of logs, each of which is a table's, a commit's or a file's."""
+    kinds = {"is_table": F.isnotnull("metaData"), "is_commit": F.isnotnull("commitInfo")}
+    columns = [F.col("file"), F.col("commitInfo.userMetadata"), F.col("metaData.configuration")[MARK].alias("mark")]
+    if with_files:
+        kinds["is_file"] = F.isnotnull("add")
+        ends = (F.get_json_object("add.stats", f"$.{each}Values.window_end") for each in ("min", "max"))
+        columns += [
+            F.col("add.partitionValues")["window"].alias("window"),
+            F.get_json_object("add.stats", "$.numRecords").cast("bigint").alias("rows"),
+            F.col("add.size").alias("bytes"),
+            *(F.unix_seconds(end.cast("timestamp")).alias(name) for end, name in zip(ends, _ENDS, strict=True)),
+        ]
+    marked = [kind.alias(name) for name, kind in kinds.items()]
+    return lines.where(reduce(operator.or_, kinds.values())).select(*columns, *marked)
+
+
+def _file(row: Row) -> File:
+    first, last = (row[name] for name in _ENDS)
+    return File(row["window"], row["rows"] or 0, row["bytes"] or 0, None if first is None else (first, last))
+
+
 def _lines(since: Mapping[TierTable, int]) -> DataFrame:
     """The lines of the log files from versions on, and of the first one, which names the table; with their files."""
     files = [f"{_LOG_GLOB.sub(_escaped, table.location)}/{_LOG_FILES}" for table in since]
@@ -454,7 +472,7 @@ def _lines(since: Mapping[TierTable, int]) -> DataFrame:
         for table, first in since.items()
     ]
     lines = next(iter(since)).spark.read.schema(_LOG).json(files)
-    return lines.where(reduce(lambda one, other: one | other, wanted)).withColumn("file", path)
+    return lines.where(reduce(operator.or_, wanted)).withColumn("file", path)
 
 
 def _escaped(found: re.Match[str]) -> str:

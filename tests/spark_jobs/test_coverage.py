@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from stairwise.errors import CodecError
 from stairwise.windowing import Interval
-from stairwise_spark.coverage import DOUBTFUL, Claim, Commit, Coverage, Record, Stretch, folded
+from stairwise_spark.coverage import DOUBTFUL, Claim, Commit, Coverage, State, Stretch, folded
 from stairwise_spark.ledger import Known, Summary
 
 _END = 12
@@ -127,7 +127,7 @@ def test_a_claim_that_is_none_is_refused(text: str, message: str) -> None:
 
 @given(_coverages())
 def test_a_summary_round_trips(coverage: Coverage) -> None:
-    tiers = {"5m": Known("/lake/5m", "b7", Record(3, coverage)), "1h": Known("/lake/1h", "b8")}
+    tiers = {"5m": Known("/lake/5m", "b7", State(3, coverage)), "1h": Known("/lake/1h", "b8")}
     summary = Summary(made="ab", plan="cd", tiers=tiers)
     assert Summary.decode(summary.encode()) == summary
 
@@ -155,8 +155,8 @@ def _commit(version: int, *ranges: tuple[int, int, int], is_append: bool = False
     return Commit(version, Claim(run="r", plan="p", tiers=tiers, is_append=is_append))
 
 
-def _record(version: int, *ranges: tuple[int, int, int]) -> Record:
-    return Record(version, Coverage.over(ranges))
+def _record(version: int, *ranges: tuple[int, int, int]) -> State:
+    return State(version, Coverage.over(ranges))
 
 
 @pytest.mark.parametrize(
@@ -178,14 +178,14 @@ def _record(version: int, *ranges: tuple[int, int, int]) -> Record:
                      [(0, 2, 5), (2, 3, DOUBTFUL), (3, 6, 7)], id="rows upon rows"),
     ],
 )  # fmt: skip
-def test_a_fold(commits: list[Commit], records: list[Record], wanted: list[tuple[int, int, int]]) -> None:
+def test_a_fold(commits: list[Commit], records: list[State], wanted: list[tuple[int, int, int]]) -> None:
     assert folded("5m", commits, records) == Coverage.over(wanted)
 
 
 def test_a_fold_may_start_at_any_record() -> None:
     """Every record in the log's own past gives the same coverage, wherever the log is cut."""
     commits = [_commit(0, (0, 9, 5)), _commit(1, (3, 6, 4)), Commit(2, None), _commit(3, (8, 12, 6))]
-    records = [Record(each.version, folded("5m", commits[: each.version + 1], [])) for each in commits]
+    records = [State(each.version, folded("5m", commits[: each.version + 1], [])) for each in commits]
     for cut, kept in product(range(4), repeat=2):
         if kept <= cut:
             whole = folded("5m", commits[kept + 1 :], records[kept : cut + 1])
@@ -211,7 +211,7 @@ class _Table:
 
     born: int
     log: tuple[Commit, ...] = (Commit(0, None),)
-    records: tuple[Record, ...] = ()
+    records: tuple[State, ...] = ()
     rows: tuple[int, ...] = ()
 
     def claimed(self) -> int:
@@ -235,7 +235,7 @@ def _stepped(table: _Table, run: _Run) -> tuple[_Table, _Run]:
             return table, replace(run, step=step, at=len(table.log) - 1, known=known)
         case "record":
             known = run.known.overlaid(Coverage.of(_WINDOW, run.source))
-            return replace(table, records=(*table.records, Record(run.at, known))), replace(run, step="done")
+            return replace(table, records=(*table.records, State(run.at, known))), replace(run, step="done")
         case step:
             new = (run.source,) if run.source >= table.born else ()
             rows = (*table.rows, *new) if step == "append" else new

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -19,11 +20,12 @@ from stairwise.options import Options, TiersAllowed
 from stairwise.tiers import Kind
 from stairwise.window import CalendarWindow, CumulateWindow, FixedWindow
 from stairwise.windowing import Interval, windows_ending
-from stairwise_spark.coverage import Coverage
+from stairwise_spark import tables
+from stairwise_spark.coverage import Coverage, State
 from stairwise_spark.errors import BusyError, RunError
 from stairwise_spark.rows import Rows
 from stairwise_spark.session import sql
-from stairwise_spark.storage import State, Storage
+from stairwise_spark.storage import Storage
 from stairwise_spark.writes import Write, Written, parts
 
 pytestmark = pytest.mark.spark
@@ -297,7 +299,9 @@ def test_a_table_says_what_it_is(kept: Storage) -> None:
     assert detail["description"] == "Rollup trips: windows of 20s. Made by Stairwise."
     assert (detail["minReaderVersion"], detail["minWriterVersion"], detail["partitionColumns"]) == (1, 2, ["_part"])
     assert {
-        key: text for key, text in detail["properties"].items() if key != "stairwise.version"
+        key: text
+        for key, text in detail["properties"].items()
+        if key not in ("stairwise.version", "stairwise.table")
     } == {
         "delta.checkpointInterval": "50",
         "delta.dataSkippingStatsColumns": "`window_start`,`window_end`,`zone.id`",
@@ -313,7 +317,24 @@ def test_a_table_says_what_it_is(kept: Storage) -> None:
     assert sql(kept.spark, f"DESCRIBE DETAIL {place}").collect()[0]["properties"]["stairwise.plan"] == "another"
 
 
-def test_a_table_that_was_only_begun_is_begun_again(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_table_that_another_run_is_making_is_awaited(kept: Storage, tmp_path: Path) -> None:
+    """Between the folder of a log and the first commit in it."""
+    log, first = tmp_path / "20s" / "_delta_log", f"{0:020d}.json"
+    log.mkdir(parents=True)
+    (log / f".{first}.3c.tmp").touch()
+    storage = _storage(kept.spark, _rollup(str(tmp_path)))
+    with ThreadPoolExecutor() as pool:
+        made = pool.submit(storage.ensure, {"20s": _schemas(storage)["20s"]})
+        time.sleep(0.5)
+        shutil.copy(Path(str(kept.place("20s").path), "_delta_log", first), log / first)
+        made.result()
+    assert storage.states()["20s"].coverage == Coverage()
+
+
+def test_a_table_that_was_only_begun_is_begun_again(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "_UNTIL_MADE", 0.5)
     log = tmp_path / "20s" / "_delta_log"
     (log / "_staged_commits").mkdir(parents=True)
     (log / f".{0:020d}.json.3c.tmp").touch()
