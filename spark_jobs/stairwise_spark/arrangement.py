@@ -16,14 +16,13 @@ from stairwise.zones import DAY_SECONDS
 from stairwise_spark.names import column
 from stairwise_spark.observed import Counted
 from stairwise_spark.rows import NUMBER
+from stairwise_spark.session import shuffle_tasks
 from stairwise_spark.tables import literal
 from stairwise_spark.writes import Windows, Write, part, parts
 
 PART, WINDOW = StructField("_part", IntegerType()), StructField("window", StringType())
 # So many windows begin in a part, at least on average: few enough files, and few enough conflicts.
 _WINDOWS_IN_A_PART = 24
-# Tasks that write, where the session does not say how many it wants.
-_TASKS = 200
 # To count windows costs time for each of their rows: too much where there are many.
 _MOST_COUNTED = 10_000
 
@@ -60,8 +59,7 @@ class Arrangement:
         windows: dict[str, Windows] = {}
         whole = (self._alone(of[0], windows) if len(of) == 1 else self._several(of, windows) for of in frames.values())
         rows = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), whole)
-        wanted = rows.sparkSession.conf.get("spark.sql.shuffle.partitions", "")
-        tasks = min(self._parts(writes), int(wanted) if wanted and wanted.isdigit() else _TASKS)
+        tasks = min(self._parts(writes), shuffle_tasks(rows.sparkSession))
         return rows.repartition(tasks, *(column(folder.name) for folder in self.folders)), windows
 
     def predicate(self, writes: Sequence[Write]) -> str:

@@ -8,11 +8,10 @@ next begins, and a run that died goes on where it stopped.
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import pairwise
 from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
@@ -26,6 +25,7 @@ from stairwise.plan import Plan, Step
 from stairwise.rollup import Rollup
 from stairwise.tiers import How, Kind
 from stairwise.windowing import Interval, windows_at
+from stairwise_spark.chunks import equal, fitting
 from stairwise_spark.compute import Content, computed, held, stored
 from stairwise_spark.coverage import Coverage, State
 from stairwise_spark.errors import CONDITIONS_OF_VALUES, OVERFLOWS, BusyError, RunError, translating
@@ -43,6 +43,7 @@ from stairwise_spark.report import (
     silent,
 )
 from stairwise_spark.rows import Rows
+from stairwise_spark.session import shuffle_tasks
 from stairwise_spark.source import PinnedSource, open_source
 from stairwise_spark.source_checks import expressions
 from stairwise_spark.storage import Storage
@@ -60,7 +61,7 @@ class Request:
 
     Attributes:
         span: The windows that end in (start, end] of it; None: all that the source has events for.
-        chunk_s: Event time that is done at once; None: all of it.
+        chunk_s: Event time that is done at once; None: as much as fits.
         newest_first: Whether the last chunk comes first.
         restate: Whether windows are made again that are there.
         tiers: Only these of the declared tiers; none: all.
@@ -157,7 +158,7 @@ class _Run:
         )
 
     def done(self, startup_seconds: float) -> RunReport:
-        chunks = list(_chunks(self.span, self.request))
+        chunks = self._chunks()
         if not self.request.is_dry:
             if not self.storage.is_made():
                 self.storage.ensure(self._schemas())
@@ -183,6 +184,15 @@ class _Run:
         if not self.request.is_dry:
             self.storage.ledger.save_report(self.run_id, to_json(report.to_json()))
         return report
+
+    def _chunks(self) -> list[Interval]:
+        length = self.request.chunk_s
+        if length is None:
+            tasks = shuffle_tasks(self.storage.spark)
+            found = list(fitting(self.plan, self.source, self.span, tasks))
+        else:
+            found = list(equal(self.span, length))
+        return found[::-1] if self.request.newest_first else found
 
     def _chunk(self, number: int, chunk: Interval) -> None:
         """One chunk; computed anew if another run was faster."""
@@ -433,18 +443,3 @@ def _span(rollup: Rollup, span: Interval | None, source: PinnedSource) -> tuple[
         span = Interval(min(found.start for found in first), max(found.end for found in last))
     start = span.start if rollup.start is None else max(span.start, rollup.start)
     return Interval(start, max(start, min(span.end, now))), begin
-
-
-def _chunks(span: Interval, request: Request) -> Iterator[Interval]:
-    """The span in pieces, which begin at multiples of their length."""
-    if span.start >= span.end:
-        return
-    if request.chunk_s is None:
-        yield span
-        return
-    cuts = [span.start]
-    while (cut := (cuts[-1] // request.chunk_s + 1) * request.chunk_s) < span.end:
-        cuts.append(cut)
-    cuts.append(span.end)
-    pieces = [Interval(one, other) for one, other in pairwise(cuts)]
-    yield from reversed(pieces) if request.newest_first else pieces

@@ -20,12 +20,12 @@ from stairwise.names import MOST_COUNTED
 from stairwise.rollup import Estimates, Rollup
 from stairwise.windowing import Interval
 from stairwise.zones import DAY_SECONDS
-from stairwise_spark.delta_log import Busy, busy_days, read_log
+from stairwise_spark.delta_log import Busy, busy_days
 from stairwise_spark.errors import RunError, translating
 from stairwise_spark.event_time import MICROS
 from stairwise_spark.expressions import argument_types, direct
 from stairwise_spark.inputs import inputs
-from stairwise_spark.names import column, quoted
+from stairwise_spark.names import column
 from stairwise_spark.source import PinnedSource, located, open_source
 
 SAMPLE_ROWS = 4_000_000
@@ -82,14 +82,8 @@ def measure(spark: SparkSession, rollup: Rollup, sample_rows: int = SAMPLE_ROWS)
     return _measured(extent, sample, found)
 
 
-def _table(rollup: Rollup) -> str:
-    """The Delta table as Spark SQL names it."""
-    source = rollup.source
-    return source.table if source.table is not None else f"delta.{quoted(located(source.path or ''))}"
-
-
 def _extent(spark: SparkSession, rollup: Rollup, source: PinnedSource) -> _Extent:
-    logged = None if source.version is None else read_log(spark, _table(rollup), source.version, source.time)
+    logged = source.logged()
     days = None if logged is None else logged.days
     time = F.col("_time")
     if days is None:

@@ -39,6 +39,7 @@ _DELTA = {
 }
 # Spark's own choice is 200 pieces, each a file of its own in every task before: too many for one machine.
 _TASKS_A_CORE = 4
+_TASKS, _SPARKS_OWN = "spark.sql.shuffle.partitions", 200
 _QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
 _LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 # Without its second compiler the JVM keeps 48 MB for code, which Spark fills within minutes.
@@ -123,6 +124,12 @@ def sql(session: HasSql, statement: str) -> DataFrame:
     return session.sql(statement)
 
 
+def shuffle_tasks(session: SparkSession) -> int:
+    """In how many tasks rows go on that have been moved: more than the cluster, or the machine, does side by side."""
+    setting = session.conf.get(_TASKS, "")
+    return int(setting) if setting and setting.isdigit() else _SPARKS_OWN
+
+
 def _opened(options: SessionOptions) -> SparkSession:
     active = SparkSession.getActiveSession()
     if active is not None:
@@ -166,7 +173,7 @@ def _own_settings(options: SessionOptions) -> dict[str, str]:
     }
     if not re.fullmatch(r"local(\[.*\])?", master):
         return settings | {"spark.jars": ",".join(jars)}
-    settings["spark.sql.shuffle.partitions"] = "2" if options.quick else str(_TASKS_A_CORE * _cores(master))
+    settings[_TASKS] = "2" if options.quick else str(_TASKS_A_CORE * _cores(master))
     return settings | _LOOPBACK | {"spark.driver.extraClassPath": os.pathsep.join(jars)}
 
 

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil
 from urllib.parse import unquote
 
 from pyspark.errors import AnalysisException, ParseException
@@ -15,6 +16,7 @@ from pyspark.sql import functions as F
 from stairwise.declared import NullTime
 from stairwise.rollup import Rollup, Source
 from stairwise.windowing import Interval
+from stairwise_spark.delta_log import Logged, read_log
 from stairwise_spark.errors import RunError, SourceError, condition, is_foreign, said, translated, translating
 from stairwise_spark.event_time import MICROS, EventTime
 from stairwise_spark.names import column, quoted
@@ -50,12 +52,14 @@ class PinnedSource:
         time: When they happened.
         columns: What the rollup needs of each row, under the names that it uses.
         version: The version of a Delta table; None for everything else.
+        table: The Delta table as Spark SQL names it; None for everything else.
     """
 
     frame: DataFrame
     time: EventTime
     columns: tuple[Column, ...]
     version: int | None
+    table: str | None
 
     def rows(self, span: Interval | None = None, counted: Observation | None = None) -> DataFrame:
         """The rows of a span, each with `_time` in microseconds; of all time without one.
@@ -76,15 +80,43 @@ class PinnedSource:
 
         Of a Delta table those that its log does not rule out; without a log, all are looked into.
         """
+        found = self._listed(spans)
+        hides_some = spans and self.version is None and (not found or any(map(_PARTITION.search, found)))
+        if found is None or hides_some:
+            return Files(None, None)
+        return Files(len(found), self._size(found) if len(found) <= _MOST_ASKED else None)
+
+    def about_bytes(self, span: Interval) -> int | None:
+        """About how large the files of a span are at most: of very many, some are asked; None: nobody says."""
+        found = self._listed([span])
+        if not found:
+            return None if self.version is None else 0
+        asked = found[:: ceil(len(found) / _MOST_ASKED)]
+        size = self._size(asked)
+        return None if size is None else size * len(found) // len(asked)
+
+    def logged(self) -> Logged | None:
+        """What the log of a Delta table says; None for everything else."""
+        if self.table is None or self.version is None:
+            return None
+        return read_log(self.frame.sparkSession, self.table, self.version, self.time)
+
+    def _listed(self, spans: Sequence[Interval]) -> list[str] | None:
+        """The files that have to be read for some spans; None: nobody says, which is no reason for a run to fail."""
         try:
-            found = sorted({file for span in spans for file in self.rows(span).inputFiles()})
-            if spans and self.version is None and (not found or any(map(_PARTITION.search, found))):
-                return Files(None, None)
-            return Files(len(found), _size(self.frame.sparkSession, found) if len(found) <= _MOST_ASKED else None)
+            return sorted({file for span in spans for file in self.rows(span).inputFiles()})
         except Exception as error:
             if not is_foreign(error):
                 raise
-            return Files(None, None)  # no reason for a run to fail
+            return None
+
+    def _size(self, files: Sequence[str]) -> int | None:
+        try:
+            return _size(self.frame.sparkSession, files)
+        except Exception as error:
+            if not is_foreign(error):
+                raise
+            return None
 
     def extent(self) -> Interval | None:
         """From the second of the earliest event until after that of the latest; None if there is no event."""
@@ -131,6 +163,7 @@ def open_source(spark: SparkSession, rollup: Rollup, direct: Direct) -> PinnedSo
     source = rollup.source
     with translating():
         frame, version = _found(spark, source)
+        table = source.table if source.table is not None else f"delta.{quoted(located(source.path or ''))}"
         time = check_source(frame, rollup, direct)
         fields = frame.schema.fields
         texts = [text for _, aggregate in rollup.aggregates for text in expressions(aggregate)]
@@ -141,6 +174,7 @@ def open_source(spark: SparkSession, rollup: Rollup, direct: Direct) -> PinnedSo
             time=time,
             columns=tuple(column(name).alias(ours) for name, ours in names.items() if not ours.startswith("_")),
             version=version,
+            table=None if version is None else table,
         )
 
 
