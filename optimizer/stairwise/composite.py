@@ -49,7 +49,7 @@ def all_but_one(edges: Sequence[EdgeSet]) -> Iterator[EdgeSet]:
 def distinct_needs(tiers: Iterable[Tier]) -> tuple[EdgeSet, ...]:
     """The edges that composite tiers may have to offer, coarsest first."""
     needs = {asked_of_unions(tier) for tier in tiers}
-    return tuple(sorted(needs, key=lambda edges: (edges.rate(), edges.classes)))
+    return tuple(sorted(needs, key=EdgeSet.by_rate))
 
 
 def merged(edges: Sequence[EdgeSet]) -> Iterator[EdgeSet]:

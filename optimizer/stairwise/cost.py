@@ -7,10 +7,10 @@ non-negative numbers will do; exact ones stay exact.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import lcm
-from typing import Protocol, assert_never
+from typing import NamedTuple, Protocol, assert_never
 
 from stairwise.errors import PlanError
 from stairwise.network import Number
@@ -105,6 +105,7 @@ class PaperModel:
 
     period_s: int
     eta: int
+    _known: dict[Tier, _Facts] = field(default_factory=dict["Tier", "_Facts"], init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Refuse a period without time and a stream without events."""
@@ -146,28 +147,29 @@ class PaperModel:
         A reader of slices pays for the slices that it reads, a covered one Theorem 3's multiplier, one of equal range a
         single read. A composite tier has one slice per edge, so it reads everything once.
         """
-        if parent is None:
-            return self.seconds_read(child) * self.eta
-        match how:
-            case How.RAW | How.DISJOINT | How.VALUES:
-                return _times(self.seconds_read(child), parent.rate)
-            case How.OVERLAPPING:
-                (length, _), (parent_length, parent_slide) = _sizes(child), _sizes(parent)
-                return self._instances(child) * (1 + (length - parent_length) // parent_slide)
-            case How.EQUAL_RANGE:
-                return self._instances(child)
-            case _:
-                assert_never(how)
+        return self._price(self._facts(child), None if parent is None else self._facts(parent), how)
 
     def prices(self, tiers: Sequence[Tier], arcs: Iterable[tuple[int, int, How]]) -> list[int | Fraction]:
-        """See ``CostModel``; what the tiers read in a period is worked out once."""
-        seconds = [self.seconds_read(tier) for tier in tiers]
+        """See ``CostModel``."""
+        facts = [self._facts(tier) for tier in tiers]
         return [
-            _times(seconds[child - 1], tiers[parent - 1].rate)
-            if parent and how is How.DISJOINT
-            else self.price(tiers[child - 1], tiers[parent - 1] if parent else None, how)
-            for parent, child, how in arcs
+            self._price(facts[child - 1], facts[parent - 1] if parent else None, how) for parent, child, how in arcs
         ]
+
+    def _price(self, child: _Facts, parent: _Facts | None, how: How) -> int | Fraction:
+        if parent is None:
+            return child.seconds * self.eta
+        match how:
+            case How.RAW | How.DISJOINT | How.VALUES:
+                return _quotient(child.seconds * parent.edges, parent.per)
+            case How.OVERLAPPING:
+                (length, _), (parent_length, parent_slide) = _sizes(child.tier), _sizes(parent.tier)
+                return child.instances * (1 + (length - parent_length) // parent_slide)
+            case How.EQUAL_RANGE:
+                _sizes(child.tier)
+                return child.instances
+            case _:
+                assert_never(how)
 
     def detail(self, child: Tier, parent: Tier | None, how: How) -> Cost:
         """The price; this model knows no rows."""
@@ -179,14 +181,41 @@ class PaperModel:
 
     def seconds_read(self, child: Tier) -> int:
         """Event time in the windows of a period, each counted in full; at least the period, which they cover."""
-        if child.range_s is None:
-            return self.period_s
-        return max(self.period_s, self._instances(child) * child.range_s)
+        return self._facts(child).seconds
 
-    def _instances(self, child: Tier) -> int:
-        """Complete instances within the period (equation 1)."""
-        length, slide = _sizes(child)
-        return 1 + (self.period_s - length) // slide
+    def _facts(self, tier: Tier) -> _Facts:
+        """What the model knows of a tier, worked out once: a tier stands on many arcs."""
+        facts = self._known.get(tier)
+        if facts is None:
+            facts = self._known[tier] = self._learned(tier)
+        return facts
+
+    def _learned(self, tier: Tier) -> _Facts:
+        edges, per = tier.rate.as_integer_ratio()
+        if tier.range_s is None:
+            return _Facts(tier=tier, instances=0, seconds=self.period_s, edges=edges, per=per)
+        length, slide = _sizes(tier)
+        instances = 1 + (self.period_s - length) // slide  # equation 1
+        seconds = max(self.period_s, instances * length)
+        return _Facts(tier=tier, instances=instances, seconds=seconds, edges=edges, per=per)
+
+
+class _Facts(NamedTuple):
+    """What the model knows of a tier.
+
+    Attributes:
+        tier: The tier.
+        instances: Complete ones in the period.
+        seconds: See ``PaperModel.seconds_read``.
+        edges: How many of its slices end in ``per`` seconds.
+        per: So many seconds.
+    """
+
+    tier: Tier
+    instances: int
+    seconds: int
+    edges: int
+    per: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,7 +247,7 @@ def _sizes(tier: Tier) -> tuple[int, int]:
     return tier.range_s, tier.slide_s
 
 
-def _times(count: int, rate: Fraction) -> int | Fraction:
-    """An int where the product is one: the search is faster on them."""
-    whole, rest = divmod(count * rate.numerator, rate.denominator)
-    return whole if not rest else Fraction(count * rate.numerator, rate.denominator)
+def _quotient(number: int, divisor: int) -> int | Fraction:
+    """An int where the quotient is one: the search is faster on them."""
+    whole, rest = divmod(number, divisor)
+    return Fraction(number, divisor) if rest else whole

@@ -138,6 +138,11 @@ class EdgeSet:
         """
         return self.measure().value
 
+    def by_rate(self) -> tuple[float, Fraction, tuple[ResidueClass, ...]]:
+        """A key to sort by, fewest edges first; as floats rates compare ten times faster, and nearly always differ."""
+        rate = self.rate()
+        return float(rate), rate, self.classes
+
     def measure(self, work_budget: int = WORK_BUDGET) -> Rate:
         """Edges per second and whether that is exact; past the budget they are counted on a horizon, to about 0.1 %.
 
@@ -295,7 +300,8 @@ def _intersection(one: ResidueClass, other: ResidueClass) -> ResidueClass | None
     return None if seen is None else (one[0] * seen[0], one[1] + one[0] * seen[1])
 
 
-def _measured_relative(classes: Sequence[ResidueClass], work_budget: int) -> Rate:
+@lru_cache(maxsize=1 << 14)
+def _measured_relative(classes: tuple[ResidueClass, ...], work_budget: int) -> Rate:
     if not classes:
         return Rate(Fraction(0), is_exact=True)
     unit, relative = _relative(classes)

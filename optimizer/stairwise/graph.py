@@ -11,22 +11,21 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import chain, combinations
+from itertools import chain, combinations, islice
 from math import gcd
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from stairwise.aggregate import Sharing
 from stairwise.edges import EdgeSet, multiples_among
-from stairwise.factor_windows import is_covered, nests_in
 from stairwise.network import Network
-from stairwise.tiers import DAY, How, Kind, Tier, reads
+from stairwise.tiers import DAY, How, Kind, Tier, composite_tier, reads
 from stairwise.window import FixedWindow
 
 if TYPE_CHECKING:
     from stairwise.cost import Prices
     from stairwise.edges import ResidueClass
-    from stairwise.network import Number
+    from stairwise.network import Number, Solution
 
 _KINDS = {Kind.DECLARED: 0, Kind.FACTOR: 1, Kind.COMPOSITE: 2}
 
@@ -49,6 +48,51 @@ def build(tiers: Iterable[Tier], semantics: Sharing, prices: Prices) -> Graph:
     ordered = in_order(tiers)
     hows = {(parent, child): how for parent, child, how in legal_arcs(ordered, semantics)}
     return assemble(ordered, hows, prices)
+
+
+def lean(tiers: Iterable[Tier], semantics: Sharing, prices: Prices) -> Graph:
+    """The same graph without hopping helpers that no cheapest plan has, whatever unions of edges join them.
+
+    They are read by windows only. If a helper goes, each of these reads what is always there; a helper among them may
+    go as well. Where that costs no more altogether than the helper costs at least, nobody misses it. Readers are looked
+    at before what they read, so few arcs are priced. Requirement on the prices: a finer parent is not cheaper to read.
+    """
+    ordered = in_order(tiers)
+    helpers = [node for node, tier in enumerate(ordered, 1) if tier.kind is Kind.FACTOR and not tier.tiles]
+    others = sorted({*range(1, len(ordered) + 1)}.difference(helpers))
+    plain = build((ordered[node - 1] for node in others), semantics, prices)
+    required = plain.network.required
+    surely = (next(cost for parent, cost in incoming if required[parent]) for incoming in plain.network.arcs[1:])
+    worth: dict[int, Number] = dict(zip(others, surely, strict=True))
+    windows = _Hopping(ordered, semantics, worth)
+    for node in reversed(helpers):
+        readers = tuple(windows.readers(node))
+        raw, picking, merging, *costs = _prices_of_helper(ordered, node, readers, prices)
+        saved: Number = 0
+        for (_, child, _), cost in zip(readers, costs, strict=True):
+            if cost < worth[child]:
+                saved += worth[child] - cost
+        if saved > min(raw, picking, merging):
+            worth[node] = min(saved, raw)
+            windows.add(node)
+    return plain if len(worth) == len(others) else build((ordered[node - 1] for node in worth), semantics, prices)
+
+
+def _prices_of_helper(
+    ordered: tuple[Tier, ...], node: int, readers: Sequence[tuple[int, int, How]], prices: Prices
+) -> Sequence[Number]:
+    """What a helper costs from raw rows, if it picks its results, and from the coarsest slices; and what readers pay.
+
+    To cover its windows by shorter ones is to merge at least as many results as it picks.
+    """
+    helper = ordered[node - 1]
+    tiers = [
+        helper,
+        composite_tier(f"slices of {helper.name}", helper.needs),
+        *(ordered[child - 1] for _, child, _ in readers),
+    ]
+    own = [(0, 1, How.RAW), (1, 1, How.EQUAL_RANGE), (2, 1, How.DISJOINT)]
+    return prices.prices(tiers, [*own, *((1, place, how) for place, (_, _, how) in enumerate(readers, 3))])
 
 
 def regrown(graph: Graph, nodes: Iterable[int], unions: Sequence[Tier], semantics: Sharing, prices: Prices) -> Graph:
@@ -82,6 +126,19 @@ def _worth_a_look(network: Network, node: int) -> Iterator[int]:
         always += network.required[parent]
         if always == 2:
             break
+
+
+def narrowed(graph: Graph, solution: Solution, prices: Prices) -> Graph:
+    """The graph over the nodes of a plan, priced anew, with what each node reads and could read next best.
+
+    That is the cheapest of its parents in the plan, and three more, should some of these turn out to be idle.
+    """
+    place = {node: number for number, node in enumerate(solution.nodes, 1)}
+    hows: dict[tuple[int, int], How] = {}
+    for child, node in place.items():
+        parents = (parent for parent, _ in graph.network.arcs[child] if parent in place)
+        hows.update(((place[parent], node), graph.how(parent, child)) for parent in islice(parents, 4))
+    return assemble(tuple(graph.tiers[node - 1] for node in place), hows, prices)
 
 
 def assemble(
@@ -190,22 +247,47 @@ def _calendar_arcs(ordered: tuple[Tier, ...], semantics: Sharing) -> Iterator[tu
             yield parent + 1, child + 1, how
 
 
-def _hopping_arcs(ordered: tuple[Tier, ...], semantics: Sharing) -> Iterator[tuple[int, int, How]]:
-    """Readers of fixed windows that overlap: they keep some of the results, or merge those that cover their own."""
-    by_slide: dict[int, list[tuple[int, FixedWindow]]] = {}
-    for index, tier in enumerate(ordered):
-        if isinstance(tier.window, FixedWindow):
-            by_slide.setdefault(tier.window.slide, []).append((index, tier.window))
-    largest = max(by_slide, default=0)
-    for parent, finer in chain.from_iterable(by_slide.values()):
-        for multiple in () if finer.is_tumbling else multiples_among(by_slide, finer.slide, largest):
-            for child, coarser in by_slide[multiple]:
-                if child <= parent or not nests_in(coarser, finer):
+class _Hopping:
+    """Who can read fixed windows that overlap: keep some of the results, or merge those that cover its own."""
+
+    def __init__(self, ordered: tuple[Tier, ...], semantics: Sharing, nodes: Iterable[int]) -> None:
+        self.tiers = ordered
+        self.may_overlap = semantics is Sharing.OVERLAPPING
+        self.by_slide: dict[int, list[tuple[int, int, int]]] = {}  # node, range and origin
+        self.largest = 0
+        for node in nodes:
+            self.add(node)
+
+    def add(self, node: int) -> None:
+        """Let a node be a reader, if it is one of fixed windows."""
+        window = self.tiers[node - 1].window
+        if isinstance(window, FixedWindow):
+            self.by_slide.setdefault(window.slide, []).append((node, window.range, window.origin))
+            self.largest = max(self.largest, window.slide)
+
+    def readers(self, parent: int) -> Iterator[tuple[int, int, How]]:
+        """(parent, reader, how) for all that come after it and begin wherever it does."""
+        finer, keeps_values = self.tiers[parent - 1].window, self.tiers[parent - 1].keeps_values
+        if not isinstance(finer, FixedWindow) or finer.is_tumbling:
+            return
+        length, slide, begin = finer.range, finer.slide, finer.origin
+        for multiple in multiples_among(self.by_slide, slide, self.largest):
+            for child, reach, origin in self.by_slide[multiple]:
+                if child <= parent or (origin - begin) % slide:
                     continue
-                if coarser.range == finer.range and ordered[child].keeps_values == ordered[parent].keeps_values:
-                    yield parent + 1, child + 1, How.EQUAL_RANGE
-                elif semantics is Sharing.OVERLAPPING and is_covered(coarser, finer):
-                    yield parent + 1, child + 1, How.OVERLAPPING
+                if reach == length:
+                    if self.tiers[child - 1].keeps_values == keeps_values:
+                        yield parent, child, How.EQUAL_RANGE
+                elif self.may_overlap and reach > length and (reach - length) % slide == 0:
+                    yield parent, child, How.OVERLAPPING
+
+
+def _hopping_arcs(ordered: tuple[Tier, ...], semantics: Sharing) -> Iterator[tuple[int, int, How]]:
+    """Readers of fixed windows that overlap."""
+    nodes = range(1, len(ordered) + 1)
+    windows = _Hopping(ordered, semantics, nodes)
+    for parent in nodes:
+        yield from windows.readers(parent)
 
 
 def _composite_arcs(ordered: tuple[Tier, ...], candidates: Iterable[int]) -> Iterator[tuple[int, int]]:

@@ -14,12 +14,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import InitVar, dataclass, field
 from fractions import Fraction
+from itertools import pairwise
 from math import inf
 
 from stairwise.errors import PlanError
 
 Number = int | float | Fraction
 Arc = tuple[int, Number]
+Readers = tuple[tuple[tuple[int, int], ...], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,13 +32,12 @@ class Network:
         required: Per node, whether every plan contains it. Node 0 is the root, which is always there.
         arcs: Per node, its possible parents as (parent, cost), parents before children, sorted by cost, then parent.
             Every node but the root has an arc from the root.
-        readers: Per node, its possible children as (child, place): ``arcs[child][place]`` is the arc between them.
     """
 
     required: tuple[bool, ...]
     arcs: tuple[tuple[Arc, ...], ...]
-    readers: tuple[tuple[tuple[int, int], ...], ...] = field(init=False, repr=False, compare=False)
     is_part: InitVar[bool] = False
+    _readers: list[Readers] = field(default_factory=list["Readers"], init=False, repr=False, compare=False)
 
     def __post_init__(self, is_part: bool) -> None:
         """Refuse what is no problem, but for a part of one that was checked already: some of its arcs."""
@@ -44,13 +45,23 @@ class Network:
             raise PlanError(f"network: {len(self.required)} nodes but {len(self.arcs)} lists of arcs.")
         if not self.required or not self.required[0] or self.arcs[0]:
             raise PlanError("network: node 0 must be the root: required and without a parent.")
-        readers: list[list[tuple[int, int]]] = [[] for _ in self.required]
-        for node, incoming in enumerate(self.arcs):
-            if not is_part:
+        if not is_part:
+            for node, incoming in enumerate(self.arcs):
                 _check_arcs(node, incoming)
-            for place, (parent, _) in enumerate(incoming):
-                readers[parent].append((node, place))
-        object.__setattr__(self, "readers", tuple(map(tuple, readers)))
+
+    @property
+    def readers(self) -> Readers:
+        """Per node, its possible children as (child, place): ``arcs[child][place]`` is the arc between them.
+
+        Worked out when first asked for: of many networks only the arcs are looked at.
+        """
+        if not self._readers:
+            readers: list[list[tuple[int, int]]] = [[] for _ in self.required]
+            for node, incoming in enumerate(self.arcs):
+                for place, (parent, _) in enumerate(incoming):
+                    readers[parent].append((node, place))
+            self._readers.append(tuple(map(tuple, readers)))
+        return self._readers[0]
 
 
 def _check_arcs(node: int, incoming: tuple[Arc, ...]) -> None:
@@ -64,8 +75,7 @@ def _check_arcs(node: int, incoming: tuple[Arc, ...]) -> None:
     for parent, cost in incoming:
         if not 0 <= cost < inf:
             raise PlanError(f"network: the arc from node {parent} to node {node} costs {cost}, not a finite amount.")
-    ordered = [(cost, parent) for parent, cost in incoming]
-    if ordered != sorted(ordered):
+    if any(after[1] <= arc[1] and (after[1], after[0]) < (arc[1], arc[0]) for arc, after in pairwise(incoming)):
         raise PlanError(f"network: the arcs of node {node} are not sorted by cost, then parent.")
 
 
@@ -88,51 +98,62 @@ class Solution:
 
 
 def essential(network: Network) -> Network:
-    """Returns the network without the arcs that no cheapest plan needs.
+    """Returns the network without the arcs that no cheapest plan needs; whoever reads a required node reads the root.
 
-    Required nodes are always there, so a node never reads a dearer parent than the cheapest of these. An optional node
-    saves each of its readers at most the difference to that; if all of them together save no more than it costs itself,
-    nobody need read it. (Where less than two thirds of them would go, all stay: local search finds ways through
-    them.) The arcs from the root stay.
+    Required nodes are always there. So a node never reads a dearer parent than the cheapest of these, and for what is
+    to be decided that one is as good as the root, at its price. An optional node saves each of its readers at most the
+    difference to that; if all of them together save no more than it costs itself, nobody need read it. (Where less than
+    two thirds of them would go, all stay: local search finds ways through them.) A plan of this network opens the same
+    optional nodes in the whole one, at the same cost.
 
     >>> network = Network(
     ...     required=(True, True, False, True),
-    ...     arcs=((), ((0, 10),), ((0, 10),), ((1, 2), (2, 3), (0, 10))),
+    ...     arcs=((), ((0, 10),), ((0, 10),), ((2, 1), (1, 2), (0, 10))),
     ... )
-    >>> essential(network).arcs[3]
-    ((1, 2), (0, 10))
+    >>> essential(network).arcs
+    ((), ((0, 10),), ((0, 10),), ((0, 2),))
     """
     required = network.required
-    cheap = tuple(_up_to_required(incoming, required) for incoming in network.arcs)
-    may_pay = _may_pay(cheap, required)
-    if 3 * (sum(may_pay) - sum(required)) >= len(required) - sum(required):
+    cheap = tuple(cheaper_than_required(incoming, required) for incoming in network.arcs)
+    useful = may_pay(cheap, required)
+    if 3 * (sum(useful) - sum(required)) >= len(required) - sum(required):
         return Network(required=required, arcs=cheap, is_part=True)
     arcs = (
-        tuple(arc for arc in incoming if arc[0] == 0 or (may_pay[node] and may_pay[arc[0]]))
+        tuple(arc for arc in incoming if arc[0] == 0 or (useful[node] and useful[arc[0]]))
         for node, incoming in enumerate(cheap)
     )
     return Network(required=required, arcs=tuple(arcs), is_part=True)
 
 
-def _up_to_required(incoming: tuple[Arc, ...], required: Sequence[bool]) -> tuple[Arc, ...]:
-    """The arcs up to the first from a required node, and the one from the root."""
-    length = next((place for place, (parent, _) in enumerate(incoming, 1) if required[parent]), 0)
-    return incoming[:length] + tuple(arc for arc in incoming[length:] if arc[0] == 0)
+def cheaper_than_required(incoming: tuple[Arc, ...], required: Sequence[bool]) -> tuple[Arc, ...]:
+    """The arcs that are cheaper than the cheapest from a required node, and that one, as if it came from the root.
+
+    >>> cheaper_than_required(((3, 1), (2, 3), (1, 3), (0, 10)), (True, True, False, False))
+    ((3, 1), (0, 3))
+    """
+    if not incoming:
+        return ()
+    least = next(cost for parent, cost in incoming if required[parent])
+    return (*(arc for arc in incoming if arc[1] < least), (0, least))
 
 
-def _may_pay(arcs: Sequence[tuple[Arc, ...]], required: Sequence[bool]) -> list[bool]:
-    """Per node, whether it is required, or its readers may save more by it than it costs; readers come first."""
+def may_pay(arcs: Sequence[tuple[Arc, ...]], required: Sequence[bool]) -> list[bool]:
+    """Per node, whether it is required, or its readers may save more by it than it costs; readers come first.
+
+    Args:
+        arcs: Per node, see ``cheaper_than_required``.
+        required: Per node.
+    """
     saved: list[Number] = [0] * len(arcs)
-    may_pay = list(required)
+    useful = list(required)
     for node in range(len(arcs) - 1, 0, -1):
         incoming = arcs[node]
-        may_pay[node] = required[node] or saved[node] > incoming[0][1]
-        if may_pay[node]:
-            surely = next(cost for parent, cost in incoming if required[parent])
-            for parent, cost in incoming:
-                if not required[parent]:
-                    saved[parent] += surely - cost
-    return may_pay
+        useful[node] = required[node] or saved[node] > incoming[0][1]
+        if useful[node]:
+            surely = incoming[-1][1]
+            for parent, cost in incoming[:-1]:
+                saved[parent] += surely - cost
+    return useful
 
 
 def solve_open(network: Network, opened: Iterable[int]) -> Solution:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from fractions import Fraction
 from math import ceil, gcd
 
 from stairwise.aggregate import Sharing
 from stairwise.final_aggregation import Technique, choose
 from stairwise.graph import coarsest_class
 from stairwise.instant import format_instant
-from stairwise.network import net_saving, runner_up
+from stairwise.network import Number, net_saving, runner_up
 from stairwise.options import SKETCHES, Algorithm, Options, TiersAllowed
 from stairwise.plan import Alternative, Plan, Search, Step, Totals
 from stairwise.planner import Found, Problem, as_in_paper, best, unshared
@@ -120,8 +119,14 @@ def _why(found: Found, node: int) -> str:
     if not readers:
         return "No tier reads it."
     who = "1 tier reads" if readers == 1 else f"{readers} tiers read"
-    saving = Fraction(net_saving(found.graph.network, found.solution, node)) / Fraction(found.solution.cost)
+    saving = _share(net_saving(found.graph.network, found.solution, node), found.solution.cost)
     return f"{who} it; without it, the plan would cost {percent(abs(saving))} {'more' if saving > 0 else 'less'}."
+
+
+def _share(part: Number, whole: Number) -> float:
+    """One number over another, rounded once; as fractions, numbers of a thousand digits would be reduced first."""
+    (many, per), (all_many, all_per) = part.as_integer_ratio(), whole.as_integer_ratio()
+    return many * all_per / (per * all_many)
 
 
 def _notes(workload: Workload, problem: Problem, found: Found) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ for wherever they pay. Work is limited in steps, never in seconds, so that the s
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from stairwise import factor_windows
@@ -18,7 +19,7 @@ from stairwise.composite import FEW, all_but_one, all_unions, distinct_needs, me
 from stairwise.edges import EdgeSet
 from stairwise.errors import PlanError
 from stairwise.exact import branch_and_bound
-from stairwise.graph import Graph, asked_of_unions, assemble, build, in_order, legal_arcs, regrown
+from stairwise.graph import Graph, asked_of_unions, assemble, build, in_order, lean, legal_arcs, narrowed, regrown
 from stairwise.network import Solution, essential, solve_open, without_idle
 from stairwise.options import TiersAllowed
 from stairwise.relaxation import least_with_anything, least_with_slices
@@ -38,6 +39,7 @@ ROUNDS = 2  # refinements of a plan, at most
 WIDE = 12  # different sets of edges for which refinement looks wider: for more unions, from scratch, with spare helpers
 SPARE = 16  # helpers that a plan did not use and that may be used yet
 SOME = 24  # windows that are merged with each other whatever they read, not only those that read one tier
+NEARLY = Fraction(10**9 + 1, 10**9)  # as good as the bound: what is left is for the proof to find
 MERGED = 300  # windows in all rounds together: many windows get one round
 
 
@@ -144,15 +146,9 @@ def _with_factors(problem: Problem, paper: Found) -> Found:
     candidates = factor_candidates(problem.declared, problem.sharing, problem.model)
     known = {tier.window for tier in candidates.tiers}
     theirs = {tier.window: tier for tier in paper.tiers if tier.kind is Kind.FACTOR}
-    graph = build(
-        [
-            *problem.declared,
-            *candidates.tiers,
-            *(tier for window, tier in theirs.items() if window not in known),
-        ],
-        problem.sharing,
-        problem.model,
-    )
+    tiers = [*problem.declared, *candidates.tiers, *(theirs[window] for window in theirs if window not in known)]
+    of_tiers = lean if problem.sharing is Sharing.OVERLAPPING else build
+    graph = of_tiers(tiers, problem.sharing, problem.model)
     start = [node for node, tier in enumerate(graph.tiers, 1) if tier.kind is Kind.FACTOR and tier.window in theirs]
     return _solved(problem, graph, start, is_whole=candidates.is_whole, unseen=candidates.unseen)
 
@@ -161,12 +157,12 @@ def _solved(problem: Problem, graph: Graph, start: Iterable[int], *, is_whole: b
     """Search, bound and, as far as the steps go, the optimum of a graph; of all graphs, if it is whole."""
     network = essential(graph.network)
     bound = dual_ascent(network)
-    solution = search(network, [start, bound.support.nodes], enough=bound.value)
+    solution = search(network, [start, bound.support.nodes], enough=bound.value * NEARLY)
     arcs = sum(map(len, network.arcs))
-    outcome = branch_and_bound(network, solution, bound, problem.steps if arcs < problem.steps // 10 else 0)
+    outcome = branch_and_bound(network, solution, bound, problem.steps if arcs < problem.steps // 20 else 0)
     found = Found(
         graph=graph,
-        solution=without_idle(graph.network, outcome.solution),
+        solution=without_idle(graph.network, solve_open(graph.network, outcome.solution.nodes)),
         lower_bound=outcome.lower_bound,
         is_proven=outcome.proven,
         unseen=unseen,
@@ -242,7 +238,7 @@ def _refined(
     rough = regrown(known, _nodes(known, (*found.tiers, *spare)), cut, sharing, model.rounded())
     network, starts = essential(rough.network), [_nodes(rough, found.tiers), *([[]] if is_wide else [])]
     better = min((improve(network, start) for start in starts), key=lambda solution: solution.cost)
-    graph = regrown(rough, better.nodes, (), sharing, model)
+    graph = narrowed(rough, better, model)
     solution = solve_open(graph.network, range(1, len(graph.tiers) + 1))
     return Found(graph=graph, solution=without_idle(graph.network, solution))
 
@@ -275,7 +271,7 @@ def _refinements(found: Found, *, is_wide: bool) -> Iterator[EdgeSet]:
             yield edges[child]
         readers.setdefault(found.solution.parents[child] or 0, []).append(child)
     for below in readers.values():
-        sets = sorted({edges[one] for one in below if one in edges}, key=lambda one: (one.rate(), one.classes))
+        sets = sorted({edges[one] for one in below if one in edges}, key=EdgeSet.by_rate)
         yield from merged(sets)
         if is_wide:
             yield from all_but_one(sets)

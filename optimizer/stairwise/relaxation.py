@@ -173,9 +173,12 @@ def least_union(edges: EdgeSet, groups: Iterable[_Group]) -> EdgeSet:
     best, least = edges, inf
     ((modulus, _),) = edges.classes
     for moduli, sets in groups:
-        if 0.5 / moduli[-1] >= least:
+        widest = moduli[-1]
+        if 0.5 / widest >= least:
             break
-        fewest = min((1 - gcd(modulus, other) / modulus or 1) / other for other in moduli)
+        fewest = (1 - gcd(modulus, widest) / modulus or 1) / widest
+        if len(moduli) > 1:
+            fewest = min((1 - gcd(modulus, other) / modulus or 1) / other for other in moduli)
         for other in sets:
             if fewest >= least:
                 break

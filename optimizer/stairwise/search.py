@@ -192,11 +192,12 @@ class _Draft:
         """Returns what toggling the node alone would save, or some number up to zero if it would save nothing."""
         if self.required[node]:
             return 0
-        self.work -= len(self.readers[node])
+        offers, paid = self.offers[node], self.paid
+        self.work -= len(offers)
         if self.is_open[node]:
             return self._saved_by_closing(node)
-        paid, saved = self.paid, -self._price(node)
-        for reader, cost in self.offers[node]:
+        saved = -self.costs[node][self.place[node]]
+        for reader, cost in offers:
             if paid[reader] > cost:
                 saved += paid[reader] - cost
         return saved
@@ -205,8 +206,10 @@ class _Draft:
         is_open, place, saved = self.is_open, self.place, self.paid[node]
         for reader, at in self.readers[node]:
             if place[reader] == at and is_open[reader]:
-                costs = self.costs[reader]
-                saved -= costs[self._open_place(reader, at + 1)] - costs[at]
+                costs, parents, other = self.costs[reader], self.parents[reader], at + 1
+                while not is_open[parents[other]]:
+                    other += 1
+                saved -= costs[other] - costs[at]
                 if saved <= 0:
                     break
         return saved

@@ -23,7 +23,7 @@ from stairwise.edges import EdgeSet
 from stairwise.errors import PlanError
 from stairwise.factor_windows import is_covered, nests_in
 from stairwise.window import CalendarWindow, CumulateWindow, FixedWindow, Unit, Window
-from stairwise.windowing import windows_at
+from stairwise.windowing import last_begun, windows_touching
 from stairwise.zones import offsets
 
 DAY = 86_400
@@ -159,7 +159,7 @@ def declared_tier(name: str, text: str, window: Window, horizon: Horizon) -> Tie
 
 def factor_tier(name: str, window: FixedWindow, *, keeps_values: bool = False) -> Tier:
     """The tier of a window that nobody asked for."""
-    return replace(_tier(name, Kind.FACTOR, str(window), window, Horizon()), keeps_values=keeps_values)
+    return _tier(name, Kind.FACTOR, str(window), window, Horizon(), keeps_values=keeps_values)
 
 
 def composite_tier(name: str, edges: EdgeSet, *, keeps_values: bool = False) -> Tier:
@@ -169,13 +169,14 @@ def composite_tier(name: str, edges: EdgeSet, *, keeps_values: bool = False) -> 
     )
 
 
-def _tier(name: str, kind: Kind, text: str, window: Window, horizon: Horizon) -> Tier:
+def _tier(name: str, kind: Kind, text: str, window: Window, horizon: Horizon, *, keeps_values: bool = False) -> Tier:
     edges = _edges(window, horizon)
     range_s, slide_s = _mean_seconds(window)
     return Tier(
         name=name, kind=kind, text=text, window=window,
         needs=edges.residues, provides=edges.residues if window.is_tumbling and edges.is_exact else NO_EDGES,
         local=edges.local, strays=edges.strays, range_s=range_s, slide_s=slide_s,
+        keeps_values=keeps_values,
     )  # fmt: skip
 
 
@@ -239,8 +240,9 @@ def _joined(coarse: LocalEdges | None, fine: LocalEdges | None) -> LocalEdges | 
 def _calendar_edges(window: CalendarWindow, horizon: Horizon) -> _Edges:
     """The edges of all windows that touch the horizon; one second more, to see a transition at the first of them."""
     local = _local_edges(window)
-    first, last = windows_at(window, horizon.start)[0].start, windows_at(window, horizon.end - 1)[-1].end
-    spans = offsets(window.zone, first - 1, last + 1)
+    first = next(windows_touching(window, horizon.start, horizon.start + 1))
+    last = last_begun(window, horizon.end - 1)
+    spans = offsets(window.zone, first.start - 1, last.end + 1)
     distinct = sorted({offset for _, offset in spans})
     if len(distinct) == 1 and local.months == NO_EDGES:
         shift = window.offset - distinct[0]

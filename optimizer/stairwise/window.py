@@ -421,13 +421,12 @@ def _months_in_days(count: int, anchor: int, every: int) -> tuple[int, int]:
     return min(lengths), max(lengths)
 
 
+@lru_cache(maxsize=1 << 12)
 def _fixed_text(length: int, slide: int, *, is_weeks: bool) -> str:
     """A range and its slide, both in weeks where that is asked for and possible."""
-    texts = [
-        f"{seconds // WEEK_SECONDS}w" if is_weeks and seconds % WEEK_SECONDS == 0 else str(Duration(seconds))
-        for seconds in (length, slide)
-    ]
-    return texts[0] if length == slide else " every ".join(texts)
+    if length != slide:
+        return f"{_fixed_text(length, length, is_weeks=is_weeks)} every {_fixed_text(slide, slide, is_weeks=is_weeks)}"
+    return f"{length // WEEK_SECONDS}w" if is_weeks and length % WEEK_SECONDS == 0 else str(Duration(length))
 
 
 def _days_text(count: int, weekday: int) -> str:

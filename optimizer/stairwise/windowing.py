@@ -43,6 +43,18 @@ def windows_touching(window: Window, start: int, end: int) -> Iterator[Interval]
         yield from takewhile(lambda found: found.start < end, _ending_after(window, start))
 
 
+def last_begun(window: CalendarWindow, instant: int) -> Interval:
+    """Returns the last of the windows that an instant is in, however many they are.
+
+    >>> from stairwise.window_text import parse_window
+    >>> last_begun(parse_window("2 days every day in UTC"), 100_000)
+    Interval(start=86400, end=259200)
+    """
+    day = (to_local(window.zone, instant) - window.offset) // DAY_SECONDS
+    falling = (_calendar(window, index) for index in count(_index(window, day + 2), -1))
+    return next(found for found in falling if found.start <= instant and found.start < found.end)
+
+
 def windows_ending(window: Window, start: int, end: int) -> Iterator[Interval]:
     """Yields the windows with start < window end <= end, in order, so that neighbouring ranges share none.
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stairwise.aggregate import Sharing
-from stairwise.cost import PaperModel
+from stairwise.batch_cost import BatchModel
+from stairwise.bound import dual_ascent
+from stairwise.cost import CostModel, PaperModel
 from stairwise.edges import EdgeSet
-from stairwise.graph import asked_of_unions, build, coarsest_class, in_order, legal_arcs, regrown
+from stairwise.exact import branch_and_bound
+from stairwise.graph import asked_of_unions, build, coarsest_class, in_order, lean, legal_arcs, narrowed, regrown
 from stairwise.network import runner_up, solve_open
 from stairwise.tiers import Horizon, How, Kind, Tier, composite_tier, declared_tier, factor_tier, reads
 from stairwise.window import FixedWindow
@@ -137,3 +140,60 @@ def test_a_graph_grown_from_another_holds_the_same_plans(
             reads = plan.parents[node] or 0
             assert grown.how(reads, node) is whole.how(reads, node)
             assert runner_up(grown.network, plan, node) == runner_up(whole.network, plan, node)
+
+
+@given(
+    chosen=st.sets(st.sampled_from(TEXTS[:12]), min_size=2, max_size=5),
+    sizes=st.sets(st.tuples(st.integers(2, 12), st.sampled_from((60, 300, 600, 900))), max_size=6),
+    union=st.sets(st.sampled_from(TEXTS[:7]), max_size=3),
+    row_bytes=st.sampled_from((None, 30, 900)),
+)
+@settings(max_examples=100)
+def test_nobody_misses_the_helpers_that_a_lean_graph_lacks(
+    chosen: set[str], sizes: set[tuple[int, int]], union: set[str], row_bytes: int | None
+) -> None:
+    declared = [tier(text) for text in sorted(chosen)]
+    helpers = [factor_tier(f"{times}_{step}", FixedWindow(times * step, step)) for times, step in sorted(sizes)]
+    model: CostModel = PaperModel.of([*declared, *helpers], eta=1)
+    if row_bytes is not None:
+        model = BatchModel(
+            rows_per_s=0.5, keys=1e5, values=None, row_bytes=row_bytes, is_invertible=False, is_holistic=False,
+            commit_s=0,
+        )  # fmt: skip
+    edges = EdgeSet.of(*(one for text in sorted(union) for one in tier(text).needs.classes))
+    unions = [composite_tier("cut", edges)] if len(edges.classes) > 1 else []
+    kept = lean([*declared, *helpers], Sharing.OVERLAPPING, model)
+    assert {*declared} <= {*kept.tiers}
+    assert kept == build(kept.tiers, Sharing.OVERLAPPING, model)
+    graphs = [build([*known, *unions], Sharing.OVERLAPPING, model) for known in ([*declared, *helpers], [*kept.tiers])]
+    every, some = (
+        branch_and_bound(graph.network, solve_open(graph.network, ()), dual_ascent(graph.network), 1_000_000)
+        for graph in graphs
+    )
+    assert every.proven
+    assert some.proven
+    assert every.solution.cost == pytest.approx(some.solution.cost, rel=1e-9)
+
+
+def test_a_lean_graph_keeps_helpers_that_may_pay() -> None:
+    declared = [tier(f"{length}m") for length in (20, 21, 22, 23)]
+    shared, useless = FixedWindow(1_140, 60), FixedWindow(1_500, 60)  # 19m every 1m covers all four
+    helpers = [factor_tier(str(window), window) for window in (shared, useless)]
+    graph = lean([*declared, *helpers], Sharing.OVERLAPPING, PaperModel.of(declared, eta=10))
+    assert [one.name for one in graph.tiers if one.kind is Kind.FACTOR] == ["19m every 1m"]
+
+
+@pytest.mark.parametrize("sharing", [Sharing.DISJOINT, Sharing.OVERLAPPING])
+@given(chosen=st.sets(st.sampled_from(TEXTS[:14]), min_size=1, max_size=10))
+def test_a_narrowed_graph_holds_the_plan_and_what_is_next_best(sharing: Sharing, chosen: set[str]) -> None:
+    tiers = [tier(text) for text in sorted(chosen)]
+    model = PaperModel.of(tiers, eta=1)
+    whole = build(tiers, sharing, model)
+    plan = solve_open(whole.network, ())
+    narrow = narrowed(whole, plan, model)
+    assert narrow.tiers == whole.tiers
+    assert solve_open(narrow.network, ()) == plan
+    assert max(map(len, narrow.network.arcs)) <= 5
+    for node in plan.nodes:
+        assert narrow.how(plan.parents[node] or 0, node) is whole.how(plan.parents[node] or 0, node)
+        assert runner_up(narrow.network, plan, node) == runner_up(whole.network, plan, node)

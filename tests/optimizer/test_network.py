@@ -138,7 +138,15 @@ def test_what_is_essential_holds_a_cheapest_plan(network: Network) -> None:
     part = essential(network)
     assert cheapest(part).cost == cheapest(network).cost
     assert part == Network(required=part.required, arcs=part.arcs)
-    assert all(set(some) <= set(every) for some, every in zip(part.arcs, network.arcs, strict=True))
+    for kept, every in zip(part.arcs, network.arcs, strict=True):
+        assert set(kept) <= {*every, *((0, cost) for parent, cost in every if network.required[parent])}
+
+
+@given(st.one_of(networks(INTEGERS), networks(FRACTIONS)), st.data())
+def test_a_plan_of_what_is_essential_costs_the_same_in_the_whole(network: Network, data: st.DataObject) -> None:
+    part = essential(network)
+    solution = solve_open(part, data.draw(st.sets(st.sampled_from(range(len(network.required))))))
+    assert solve_open(network, solution.nodes).cost == solution.cost
 
 
 @given(networks(), st.data())

@@ -261,6 +261,13 @@ def test_many_windows_that_may_overlap_are_bounded(windows: set[FixedWindow]) ->
     assert found.lower_bound <= factor.lower_bound
 
 
+def test_a_bound_below_all_that_cover_holds_for_unions_too() -> None:
+    asked = problem((FixedWindow(minutes, minutes) for minutes in range(10, 50)), Sharing.OVERLAPPING)
+    factors, mixed = (plan(asked, allowed) for allowed in (TiersAllowed.FACTOR, TiersAllowed.COMPOSITE))
+    assert not factors.is_whole
+    assert mixed.lower_bound == factors.lower_bound < mixed.solution.cost < factors.solution.cost
+
+
 def test_many_windows_of_one_range_are_picked_from_one() -> None:
     asked = problem(FixedWindow(60, slide) for slide in (4, 6, 10, 12, 15, 20, 30))
     found = plan(asked, TiersAllowed.COMPOSITE)

@@ -183,6 +183,11 @@ def test_the_first_window_counts_with_the_offset_of_its_begin() -> None:
     assert reads(tier("month in Africa/Monrovia", later), slices(HOUR), Sharing.DISJOINT) is None
 
 
+def test_windows_that_share_an_instant_with_a_million_others_are_not_listed() -> None:
+    """Bounded by the work, not the clock."""
+    assert tier("3660000 days every day in UTC").needs.classes == ((DAY, 0),)
+
+
 def test_an_edge_that_a_clock_jumps_over_strays() -> None:
     """In Beirut clocks go forward at midnight, so half past midnight is midnight once a year: no edge of 30 minutes."""
     year = Horizon(at("2021-06-01T00:00"), at("2022-06-01T00:00"))

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from stairwise.window import CalendarSpan, CalendarWindow, CumulateWindow, FixedWindow, Unit, Window
 from stairwise.window_text import parse_window
-from stairwise.windowing import Interval, edges_in, windows_at, windows_ending, windows_touching
+from stairwise.windowing import Interval, edges_in, last_begun, windows_at, windows_ending, windows_touching
 from tests.optimizer.test_zones import first_instant
-from tests.strategies import instants, tumbling_windows, windows
+from tests.strategies import calendar_windows, instants, tumbling_windows, windows
 
 DAY = 86_400
 
@@ -135,6 +135,12 @@ def test_an_instant_is_in_the_windows_around_it(window: Window, instant: int) ->
     around = {found for found in brute_force(window, instant, instant + 1) if found.start <= instant < found.end}
     assert set(windows_at(window, instant)) == around
     assert around
+
+
+@given(calendar_windows(), instants())
+@settings(max_examples=50)
+def test_the_last_begun_is_the_last_around(window: CalendarWindow, instant: int) -> None:
+    assert last_begun(window, instant) == windows_at(window, instant)[-1]
 
 
 @given(tumbling_windows(), instants())
