@@ -1,0 +1,88 @@
+"""A rollup over a table of events: planned, computed without being written, and timed beside others."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Mapping, Sequence
+from statistics import median
+from types import MappingProxyType
+
+from events import FOLDER, Events
+from pyspark.sql import DataFrame, SparkSession
+
+from stairwise import Rollup, Source, optimize
+from stairwise.options import Options, Pricing
+from stairwise.plan import Plan
+from stairwise.rollup import Estimates
+from stairwise.tiers import Kind
+from stairwise_spark.compute import Content
+from stairwise_spark.expressions import argument_types, direct
+from stairwise_spark.source import open_source
+from stairwise_spark.storage import Storage
+from stairwise_spark.together import can_go_together
+from stairwise_spark.work import Work
+
+AGGREGATES: Mapping[str, str] = MappingProxyType({"n": "count()", "total": "sum(v)", "low": "min(v)", "high": "max(v)"})
+SHARING = Options(pricing=Pricing.PAPER)
+"""The plan of the paper's model, which always shares."""
+ROUNDS = 3
+
+
+def planned(
+    events: Events,
+    windows: Sequence[str],
+    options: Options = SHARING,
+    *,
+    aggregates: Mapping[str, str] = AGGREGATES,
+    layout: str = "one_table",
+) -> Plan:
+    """The plan for some windows over a table of events, whose statistics it knows."""
+    rollup = Rollup(
+        name="bench", source=Source(path=str(events.path), time="ts"), keys=("k",), aggregates=dict(aggregates),
+        windows=tuple(windows), target=str(FOLDER / "ours"), layout=layout,
+        estimates=Estimates(rows_per_day=events.per_second * 86_400, distinct_keys=events.keys),
+    )  # fmt: skip
+    return optimize(rollup, options)
+
+
+def declared(plan: Plan) -> Rollup:
+    """What the plan was made for."""
+    if plan.declaration is None:
+        raise ValueError(plan.rollup)
+    return plan.declaration
+
+
+def computed(spark: SparkSession, plan: Plan, events: Events) -> None:
+    """All declared tiers of a plan, as a run computes them."""
+    rollup = declared(plan)
+    source = open_source(spark, rollup, direct)
+    types = argument_types(source.rows(), [aggregate for _, aggregate in rollup.aggregates])
+    content = Content(keys=rollup.keys, aggregates=rollup.aggregates, types=types)
+    due = [step for step in plan.steps if step.tier.kind is Kind.DECLARED]
+    work = Work(
+        plan=plan, content=content, source=source, storage=Storage.of(spark, plan), versions={},
+        covers=lambda _tier, _span: False, chunk=events.span, due=due,
+        goes_together=can_go_together(source.rows(), content),
+    )  # fmt: skip
+    frames = work.frames()
+    found = {id(frame): frame for frame in (frames[step.tier.name].frame for step in due)}
+    for frame in found.values():
+        nowhere(frame)
+    work.release()
+
+
+def nowhere(frame: DataFrame) -> None:
+    """Compute all rows, and keep none."""
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def in_turn(*sides: Callable[[], object], rounds: int = ROUNDS) -> list[float]:
+    """The median seconds of each side; the first round warms up and does not count."""
+    seconds: list[list[float]] = [[] for _ in sides]
+    for number, (place, side) in itertools.product(range(rounds + 1), enumerate(sides)):
+        started = time.perf_counter()
+        side()
+        if number:
+            seconds[place].append(time.perf_counter() - started)
+    return [median(each) for each in seconds]
