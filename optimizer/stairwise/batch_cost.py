@@ -23,7 +23,7 @@ from typing import NamedTuple, assert_never
 from stairwise.constants import Constants
 from stairwise.cost import Cost, Prices
 from stairwise.errors import PlanError
-from stairwise.final_aggregation import choose, work
+from stairwise.final_aggregation import Technique, choose, work
 from stairwise.measured import KeyCurve
 from stairwise.tiers import DAY, How, Tier
 from stairwise.window import CumulateWindow
@@ -160,42 +160,46 @@ class BatchModel:
         spent = self.constants
         scanned = self.rows_per_s * (self.workday.history_s + child.scheduled)
         folded = self.rows_per_s * self.period_s * max(1.0, child.overlap)
+        copied = folded if child.overlap > 1 else 0.0
         moved = folded if self.is_holistic else self._partial_rows(child, self.rows_per_s * child.seconds)
-        return scanned, scanned * spent.scan_row + folded * spent.fold_row + moved * spent.move_row
+        seconds = scanned * spent.scan_row + folded * spent.fold_row + copied * spent.copy_row + moved * spent.move_row
+        return scanned, seconds
 
     def _read_tier(self, child: _Facts, parent: _Facts, how: How) -> tuple[float, float]:
         """Rows of the parent that are read, and the seconds to read, merge and move them."""
-        read, merged, moved = self._rows(child, parent, how)
-        spent = self.constants
+        rows, spent = self._rows(child, parent, how), self.constants
         merge = spent.merge_row + spent.merge_byte * self.row_bytes
-        return read, merged * merge + moved * spent.move_row
+        return rows.read, rows.merged * merge + rows.moved * spent.move_row + rows.slid * spent.slide_row
 
-    def _rows(self, child: _Facts, parent: _Facts, how: How) -> tuple[float, float, float]:
-        """Rows of a parent that are read, how often they are merged altogether, and how many then move."""
+    def _rows(self, child: _Facts, parent: _Facts, how: How) -> _Rows:
+        """Rows of a parent, and what happens to them."""
         match how:
             case How.RAW | How.DISJOINT | How.VALUES:
                 return self._slices(child, parent, is_combined=how is not How.VALUES)
             case How.EQUAL_RANGE:
                 kept = child.per_second * self.period_s
-                return kept, kept, 0.0
+                return _Rows(kept, kept, 0.0)
             case How.OVERLAPPING:
                 per_window = _cover(child.tier, parent.tier) * parent.rows
                 total = child.rate * per_window * self.period_s
-                return total, total, min(total, self._partial_rows(child, per_window))
+                return _Rows(total, total, min(total, self._partial_rows(child, per_window)))
             case _:
                 assert_never(how)
 
-    def _slices(self, child: _Facts, parent: _Facts, *, is_combined: bool) -> tuple[float, float, float]:
+    def _slices(self, child: _Facts, parent: _Facts, *, is_combined: bool) -> _Rows:
         """Rows of slices: combined where they lie before they move, unless they are values or have to stay in order."""
         rate, history = parent.per_second, self.workday.history_s
         read = merged = rate * (history + child.scheduled)
+        slid = 0.0
         if not child.is_in_order:
-            repeats = self._merges_per_row(child, parent)
+            slices = ceil(child.seconds * parent.rate * (1 - 1e-12))
+            repeats, goes_in_order = _final(slices, invertible=self.is_invertible)
             per_run = max(1.0, self.workday.interval_s * child.rate)  # windows: a single one needs no technique
             merged = rate * (history * repeats + child.scheduled * min(repeats, per_run))
+            slid = read if goes_in_order and is_combined else 0.0
         if not is_combined or child.overlap > 1:
-            return read, merged, read
-        return read, merged, min(read, self._partial_rows(child, rate * child.seconds))
+            return _Rows(read, merged, read, slid)
+        return _Rows(read, merged, min(read, self._partial_rows(child, rate * child.seconds)))
 
     def _partial_rows(self, child: _Facts, rows_per_window: float) -> float:
         """Rows that are left to move when each input partition has combined what it holds of a window."""
@@ -208,11 +212,6 @@ class BatchModel:
         if self.curve is not None and domain == self.keys:
             return self.curve.at(events)
         return min(events, 1.0 if domain <= 1 else -domain * expm1(events * log1p(-1 / domain)))
-
-    def _merges_per_row(self, child: _Facts, parent: _Facts) -> float:
-        """How often a slice is merged when all of history goes by in order and windows share slices."""
-        slices = child.seconds * parent.rate
-        return _merges(ceil(slices * (1 - 1e-12)), invertible=self.is_invertible)
 
     def _facts(self, tier: Tier) -> _Facts:
         """What the model knows of a tier, worked out once: a tier stands on many arcs."""
@@ -247,6 +246,22 @@ class BatchModel:
         )
 
 
+class _Rows(NamedTuple):
+    """Rows of a parent, and what happens to them.
+
+    Attributes:
+        read: So many are read.
+        merged: So often one is merged into a window.
+        moved: So many move then.
+        slid: So many are put in order, for windows that overlap.
+    """
+
+    read: float
+    merged: float
+    moved: float
+    slid: float = 0.0
+
+
 class _Facts(NamedTuple):
     """What the model knows of a tier.
 
@@ -278,9 +293,10 @@ class _Facts(NamedTuple):
 
 
 @lru_cache(maxsize=1 << 10)
-def _merges(slices: int, *, invertible: bool) -> float:
-    """How often the cheapest technique merges each slice of windows of so many slices."""
-    return float(work(choose(slices, invertible=invertible), slices))
+def _final(slices: int, *, invertible: bool) -> tuple[float, bool]:
+    """How often the cheapest technique merges each slice of windows of so many, and whether it takes them in order."""
+    technique = choose(slices, invertible=invertible)
+    return float(work(technique, slices)), technique is not Technique.NAIVE
 
 
 def _cover(child: Tier, parent: Tier) -> int:

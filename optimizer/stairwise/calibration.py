@@ -99,9 +99,11 @@ def _decoded(top: Fields) -> Calibration:
         constants=Constants(
             scan_row=found.real("scan_row"),
             fold_row=found.real("fold_row"),
+            copy_row=found.real("copy_row"),
             build_row=found.real("build_row"),
             merge_row=found.real("merge_row"),
             merge_byte=found.real("merge_byte"),
+            slide_row=found.real("slide_row"),
             move_row=found.real("move_row"),
             write_byte=found.real("write_byte"),
             commit=found.real("commit"),

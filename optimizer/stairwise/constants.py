@@ -15,9 +15,11 @@ class Constants:
     Attributes:
         scan_row: Decode one event of a Parquet file.
         fold_row: Add one event to the state of its group.
+        copy_row: Make one copy of an event for a window that holds it, where several do, and find its group.
         build_row: Make a new group: one row of a tier.
         merge_row: Read one row of a tier and merge it into a window.
         merge_byte: The same for each byte of the row's width.
+        slide_row: Put one row of a tier in order, and keep running results of the windows that hold it.
         move_row: Make one partial row and send it to its key's partition.
         write_byte: Encode and write one byte of a tier.
         commit: Plan and commit one table in one run, beside others.
@@ -28,9 +30,11 @@ class Constants:
 
     scan_row: float = 24e-9
     fold_row: float = 10e-9
+    copy_row: float = 60e-9
     build_row: float = 200e-9
     merge_row: float = 40e-9
     merge_byte: float = 1e-9
+    slide_row: float = 2_000e-9
     move_row: float = 300e-9
     write_byte: float = 3e-9
     commit: float = 0.13

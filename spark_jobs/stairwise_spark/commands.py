@@ -159,9 +159,11 @@ def compared(found: Calibration, file: Path) -> str:
 _UNITS = {
     "scan_row": (1e9, "ns a row"),
     "fold_row": (1e9, "ns a row"),
+    "copy_row": (1e9, "ns a copy"),
     "build_row": (1e9, "ns a row"),
     "merge_row": (1e9, "ns a row"),
     "merge_byte": (1e9, "ns a byte"),
+    "slide_row": (1e9, "ns a row"),
     "move_row": (1e9, "ns a row"),
     "write_byte": (1e9, "ns a byte"),
     "commit": (1e3, "ms a table"),

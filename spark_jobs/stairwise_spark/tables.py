@@ -5,7 +5,6 @@ All by SQL, writer options and the files of the log: the Python API of Delta Lak
 
 from __future__ import annotations
 
-import operator
 import re
 import shutil
 import time
@@ -18,7 +17,7 @@ from urllib.parse import quote, unquote
 from uuid import uuid4
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, DataFrameWriter, Row, SparkSession
+from pyspark.sql import Column, DataFrame, DataFrameWriter, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ArrayType,
@@ -454,7 +453,7 @@ def _entries(lines: DataFrame, *, with_files: bool) -> DataFrame:
             *(F.unix_seconds(end.cast("timestamp")).alias(name) for end, name in zip(ends, _ENDS, strict=True)),
         ]
     marked = [kind.alias(name) for name, kind in kinds.items()]
-    return lines.where(reduce(operator.or_, kinds.values())).select(*columns, *marked)
+    return lines.where(reduce(_either, kinds.values())).select(*columns, *marked)
 
 
 def _file(row: Row) -> File:
@@ -472,7 +471,11 @@ def _lines(since: Mapping[TierTable, int]) -> DataFrame:
         for table, first in since.items()
     ]
     lines = next(iter(since)).spark.read.schema(_LOG).json(files)
-    return lines.where(reduce(operator.or_, wanted)).withColumn("file", path)
+    return lines.where(reduce(_either, wanted)).withColumn("file", path)
+
+
+def _either(one: Column, other: Column) -> Column:
+    return one | other
 
 
 def _escaped(found: re.Match[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import replace
 from fractions import Fraction
 from itertools import permutations
@@ -280,3 +281,14 @@ def test_a_helper_of_the_paper_that_nobody_reads_is_shown_as_such() -> None:
     plan = plan_workload(workload, Options(pricing=Pricing.PAPER, algorithm=Algorithm.PAPER_3))
     assert plan.step("12s").why == "No tier reads it."
     assert (plan.totals.paper_1, plan.totals.paper_3) == (328, 346)
+
+
+@pytest.mark.parametrize("is_enabled", [True, False])
+def test_the_collector_of_garbage_is_left_as_it_was(*, is_enabled: bool) -> None:
+    was_enabled = gc.isenabled()
+    try:
+        (gc.enable if is_enabled else gc.disable)()
+        plan_workload(Workload.of_windows(("5m", "1h"), "sum", Estimates()), Options())
+        assert gc.isenabled() is is_enabled
+    finally:
+        (gc.enable if was_enabled else gc.disable)()

@@ -29,6 +29,10 @@ def busy(first: int, last: int, rows: int) -> Busy:
     return Busy(first=first * MICROS, last=last * MICROS, rows=rows)
 
 
+def lasting(start: int, seconds: int) -> Interval:
+    return Interval(start, start + seconds)
+
+
 def test_equal_chunks_begin_at_multiples_of_their_length() -> None:
     assert list(equal(Interval(-25, 20), 10)) == [
         Interval(-25, -20), Interval(-20, -10), Interval(-10, 0), Interval(0, 10), Interval(10, 20)
@@ -64,9 +68,7 @@ def test_chunks_end_where_the_coarsest_window_does_that_fits(
         st.builds(busy, st.integers(0, 40 * DAY), st.integers(0, 60 * DAY), st.integers(1, 10**9)), min_size=1
     ),
     share=st.floats(0.01, 2),
-    span=st.builds(
-        lambda start, length: Interval(start, start + length), st.integers(-DAY, 50 * DAY), st.integers(1, 60 * DAY)
-    ),
+    span=st.builds(lasting, st.integers(-DAY, 50 * DAY), st.integers(1, 60 * DAY)),
 )
 def test_chunks_are_the_range_and_fit(days: list[Busy], share: float, span: Interval) -> None:
     pace = Pace.of(days)
