@@ -297,19 +297,23 @@ def logs(since: Mapping[TierTable, int], *, with_files: bool = False) -> dict[Ti
         if condition(error) == "PATH_NOT_FOUND":
             return None
         raise
-    marks: dict[str, str] = {}
+    marks: dict[str, tuple[int, str]] = {}
     commits: dict[str, list[Commit]] = {table.key: [] for table in since}
     files: dict[str, dict[int, list[File]]] = {table.key: {} for table in since}
     for row in rows:
         key, version = _place_of(row["file"])
         if row["is_table"]:
-            marks[key] = row["mark"] or ""
+            marks[key] = max(marks.get(key, (-1, "")), (version, row["mark"] or ""))
         if row["is_commit"]:
             commits[key].append(Commit(version, Claim.decode(row["userMetadata"])))
         if with_files and row["is_file"]:
             files[key].setdefault(version, []).append(_file(row))
     return {
-        table: Log(marks.get(table.key), _ordered(commits[table.key], first), files[table.key])
+        table: Log(
+            mark=marks[table.key][1] if table.key in marks else None,
+            commits=_ordered(commits[table.key], first),
+            files=files[table.key],
+        )
         for table, first in since.items()
     }
 
@@ -352,9 +356,10 @@ class _There(NamedTuple):
 
 def _there(spark: SparkSession, place: Place) -> _There | None:
     properties = _properties(spark, place)
-    if properties is None or place.path is not None:
-        return None if properties is None else _There(str(place.path), properties)
-    return _There(sql(spark, f"DESCRIBE DETAIL {place.identifier}").collect()[0]["location"], properties)
+    if properties is None:
+        return None
+    location = place.path or sql(spark, f"DESCRIBE DETAIL {place.identifier}").collect()[0]["location"]
+    return _There(location, properties)
 
 
 def _properties(spark: SparkSession, place: Place) -> Mapping[str, str] | None:
