@@ -111,7 +111,7 @@ class Bench:
         for kind, goals in GOALS:
             events = self._made(kind)
             layouts = {"tables": goals.tables, "one_table": goals.one_table}
-            plans = [planned(events, SEQUENCE, layout=layout) for layout in layouts]
+            plans = [planned(events, SEQUENCE, Options(), layout=layout) for layout in layouts]
             *ours, theirs = in_turn(
                 *(partial(self._run, plan, events) for plan in plans),
                 partial(self._by_window, events, SEQUENCE, FOLDER / "theirs"),
@@ -175,7 +175,7 @@ class Bench:
     def ten_times(self) -> Iterator[Row]:
         """Twenty tables again, of ten times as many rows."""
         small, large = self._made(DENSE), self._made(DENSE, 10)
-        plans = [planned(events, SEQUENCE) for events in (small, large)]
+        plans = [planned(events, SEQUENCE, Options()) for events in (small, large)]
         theirs, ours = in_turn(
             partial(self._run, plans[0], small),
             partial(self._run, plans[1], large),
