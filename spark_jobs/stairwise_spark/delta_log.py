@@ -13,7 +13,7 @@ from pyspark.sql.types import DataType, LongType, StructField, StructType
 
 from stairwise.zones import DAY_SECONDS
 from stairwise_spark.event_time import MICROS, EventTime
-from stairwise_spark.names import quoted
+from stairwise_spark.names import quoted, without_wildcards
 from stairwise_spark.session import sql
 
 _MOST_DAYS = 20_000
@@ -21,7 +21,6 @@ _ACTIONS = (
     "add struct<path: string, stats: string, deletionVector: struct<cardinality: bigint>>, remove struct<path: string>"
 )
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(\.\d{10}\.\d{10})?\.parquet$")
-_GLOB = re.compile(r"[\\*?\[\]{}]")
 _ROWS, _FIRST, _LAST = "_rows", "_first", "_last"
 
 
@@ -66,7 +65,7 @@ def busy_days(bounds: DataFrame) -> tuple[Busy, ...]:
 def read_log(spark: SparkSession, table: str, version: int, time: EventTime) -> Logged:
     """What the log of a table says, of its files at a version."""
     detail = sql(spark, f"DESCRIBE DETAIL {table}").collect()[0]
-    log = _GLOB.sub(lambda found: f"\\{found[0]}", str(detail["location"])) + "/_delta_log"
+    log = without_wildcards(detail["location"]) + "/_delta_log"
     try:
         found = _by_day(_bounds(_live(_actions(spark, log, version)), time))
     except AnalysisException:

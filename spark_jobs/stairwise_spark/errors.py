@@ -12,9 +12,9 @@ They belong to the tree of `stairwise.errors`::
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from delta.exceptions import (
     ConcurrentAppendException,
@@ -29,6 +29,8 @@ from delta.exceptions import (
 from pyspark.errors import PySparkException
 
 from stairwise.errors import DeclarationError, StairwiseError
+
+_Found = TypeVar("_Found")
 
 # They are siblings: the last one is not the base of the others.
 CONFLICTS = (
@@ -226,6 +228,16 @@ def is_foreign(error: BaseException) -> bool:
     """Whether an error comes from Spark, Delta Lake or the system."""
     # Py4J has no types to import.
     return isinstance(error, PySparkException | OSError) or type(error).__module__.startswith("py4j.")
+
+
+def unless_refused(ask: Callable[[], _Found]) -> _Found | None:
+    """What there is to know; None if Spark, Delta Lake or the system does not say. For what a run can do without."""
+    try:
+        return ask()
+    except Exception as error:
+        if not is_foreign(error):
+            raise
+        return None
 
 
 def _ours(error: BaseException, prefix: str) -> StairwiseError:

@@ -8,7 +8,7 @@ from threading import Thread
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
-from stairwise_spark.errors import is_foreign
+from stairwise_spark.errors import unless_refused
 
 _LONGEST_WAIT = 5.0  # seconds for a number that is there as soon as the action has ended
 _GROUPS = 10_000
@@ -25,12 +25,9 @@ def number(observation: Observation, name: str, place: int | None = None) -> int
     found: list[int] = []
 
     def ask() -> None:
-        try:
-            value = observation.get[name]
+        value = unless_refused(lambda: observation.get[name])
+        if value is not None:
             found.append(value if place is None else value[place])
-        except Exception as error:
-            if not is_foreign(error):
-                raise
 
     waiting = Thread(target=ask, daemon=True)
     waiting.start()

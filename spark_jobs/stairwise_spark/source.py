@@ -17,15 +17,14 @@ from stairwise.declared import NullTime
 from stairwise.rollup import Rollup, Source
 from stairwise.windowing import Interval
 from stairwise_spark.delta_log import Logged, read_log
-from stairwise_spark.errors import RunError, SourceError, condition, is_foreign, said, translated, translating
+from stairwise_spark.errors import RunError, SourceError, condition, said, translated, translating, unless_refused
 from stairwise_spark.event_time import MICROS, EventTime
-from stairwise_spark.names import column, quoted
+from stairwise_spark.names import column, quoted, without_wildcards
 from stairwise_spark.session import sql
 from stairwise_spark.source_checks import Direct, check_source, expressions, named_field, needed_fields
 
 # What DESCRIBE HISTORY says of what is no Delta table: a view, or a table of another format.
 _NO_DELTA = ("EXPECT_TABLE_NOT_VIEW", "DELTA_ONLY_OPERATION", "DELTA_TABLE_ONLY_OPERATION")
-_GLOB = re.compile(r"[\\*?\[\]{}]")
 # The folder of a partition, which may be left out when the files are read; nothing tells beforehand.
 _PARTITION = re.compile(r"/[^/]+=[^/]*/")
 # Of so many files the system is asked how large they are: it takes a second.
@@ -103,20 +102,10 @@ class PinnedSource:
 
     def _listed(self, spans: Sequence[Interval]) -> list[str] | None:
         """The files that have to be read for some spans; None: nobody says, which is no reason for a run to fail."""
-        try:
-            return sorted({file for span in spans for file in self.rows(span).inputFiles()})
-        except Exception as error:
-            if not is_foreign(error):
-                raise
-            return None
+        return unless_refused(lambda: sorted({file for span in spans for file in self.rows(span).inputFiles()}))
 
     def _size(self, files: Sequence[str]) -> int | None:
-        try:
-            return _size(self.frame.sparkSession, files)
-        except Exception as error:
-            if not is_foreign(error):
-                raise
-            return None
+        return unless_refused(lambda: _size(self.frame.sparkSession, files))
 
     def extent(self) -> Interval | None:
         """From the second of the earliest event until after that of the latest; None if there is no event."""
@@ -225,7 +214,7 @@ def _size(spark: SparkSession, files: Sequence[str]) -> int:
     """The size of files, which have to be there: these are addresses, where Spark takes paths with wildcards."""
     if not files:
         return 0
-    paths = [_GLOB.sub(lambda found: f"\\{found[0]}", unquote(file)) for file in files]
+    paths = [without_wildcards(unquote(file)) for file in files]
     total = spark.read.format("binaryFile").load(paths).agg(F.sum("length")).first()
     return 0 if total is None else int(total[0])
 

@@ -31,7 +31,8 @@ from stairwise_spark.coverage import State, folded
 from stairwise_spark.errors import BusyError, RunError, translating
 from stairwise_spark.ledger import Known, Ledger, Summary, digested, installed_version
 from stairwise_spark.names import column
-from stairwise_spark.tables import Definition, Log, Place, TierTable, logs
+from stairwise_spark.tables import Definition, Place, TierTable
+from stairwise_spark.tier_logs import Log, logs
 from stairwise_spark.transaction import Transaction
 from stairwise_spark.writes import Write, Written, instant, parts
 

@@ -5,20 +5,16 @@ All by SQL, writer options and the files of the log: the Python API of Delta Lak
 
 from __future__ import annotations
 
-import re
 import shutil
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import reduce
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import quote, unquote
 from uuid import uuid4
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, DataFrameWriter, Row, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql.types import (
     ArrayType,
     DataType,
@@ -32,7 +28,6 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from stairwise_spark.coverage import Claim, Commit
 from stairwise_spark.errors import CONFLICTS, RunError, condition
 from stairwise_spark.names import quoted
 from stairwise_spark.session import sql
@@ -43,13 +38,6 @@ _PROPERTIES = {
     "delta.checkpointInterval": "50",
     "delta.enableDeletionVectors": "false",
 }
-_LOG = (
-    "add struct<partitionValues: map<string, string>, size: bigint, stats: string>, "
-    "commitInfo struct<userMetadata: string>, metaData struct<configuration: map<string, string>>"
-)
-# The commits only: no checkpoints, no checksums, no compacted ranges.
-_LOG_FILES = "_delta_log/" + "[0-9]" * 20 + ".json"
-_LOG_GLOB = re.compile(r"[\\*?\[\]{}]")
 # The last one: nothing in a folder of a partitioned table.
 _NOTHING_THERE = (
     "DELTA_MISSING_DELTA_TABLE",
@@ -59,7 +47,6 @@ _NOTHING_THERE = (
 )
 # Seconds within which another process has made its table, if it is about to; and between two looks at it.
 _UNTIL_MADE, _LOOK = 10.0, 0.2
-_ENDS = ("first_end", "last_end")
 _WITH_STATISTICS = (NumericType, StringType, DateType, TimestampType, TimestampNTZType)
 
 
@@ -149,23 +136,6 @@ class Definition:
         names = self.columns.names
         keys = self.columns.fields[: names.index(self.required[0])]
         return [*self.required, *(field.name for field in keys if isinstance(field.dataType, _WITH_STATISTICS))]
-
-
-@dataclass(frozen=True, slots=True)
-class File:
-    """A file that a commit added.
-
-    Attributes:
-        window: Its value of the partition column of that name; None if there is none.
-        rows: How many rows are in it.
-        bytes: Its size.
-        ends: The second of the first and of the last window's end in it; None if the log does not say.
-    """
-
-    window: str | None
-    rows: int
-    bytes: int
-    ends: tuple[int, int] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,52 +240,6 @@ class TierTable(Table):
     def at(self, version: int) -> DataFrame:
         """The rows that the table had at a version."""
         return self.spark.read.format("delta").option("versionAsOf", version).load(self.location)
-
-
-@dataclass(frozen=True, slots=True)
-class Log:
-    """The newer part of a table's log.
-
-    Attributes:
-        mark: That of the table whose log it is; None: the log no longer reaches back to where it says so.
-        commits: In order.
-        files: What each of them added, by its version, if that was asked for.
-    """
-
-    mark: str | None
-    commits: tuple[Commit, ...]
-    files: Mapping[int, Sequence[File]] = field(default_factory=dict[int, Sequence[File]])
-
-
-def logs(since: Mapping[TierTable, int], *, with_files: bool = False) -> dict[TierTable, Log] | None:
-    """The logs of some tables of one target, each from a version on; one Spark job. None: a table is not there."""
-    if not since:
-        return {}
-    try:
-        rows = _entries(_lines(since), with_files=with_files).collect()
-    except AnalysisException as error:
-        if condition(error) == "PATH_NOT_FOUND":
-            return None
-        raise
-    marks: dict[str, tuple[int, str]] = {}
-    commits: dict[str, list[Commit]] = {table.key: [] for table in since}
-    files: dict[str, dict[int, list[File]]] = {table.key: {} for table in since}
-    for row in rows:
-        key, version = _place_of(row["file"])
-        if row["is_table"]:
-            marks[key] = max(marks.get(key, (-1, "")), (version, row["mark"] or ""))
-        if row["is_commit"]:
-            commits[key].append(Commit(version, Claim.decode(row["userMetadata"])))
-        if with_files and row["is_file"]:
-            files[key].setdefault(version, []).append(_file(row))
-    return {
-        table: Log(
-            mark=marks[table.key][1] if table.key in marks else None,
-            commits=_ordered(commits[table.key], first),
-            files=files[table.key],
-        )
-        for table, first in since.items()
-    }
 
 
 def literal(text: str) -> str:
@@ -442,60 +366,3 @@ def _refusal(place: Place, found: str) -> RunError:
 
 def _assigned(properties: Mapping[str, str]) -> str:
     return ", ".join(f"{literal(key)} = {literal(text)}" for key, text in properties.items())
-
-
-def _entries(lines: DataFrame, *, with_files: bool) -> DataFrame:
-    """What is wanted of the lines of logs, each of which is a table's, a commit's or a file's."""
-    kinds = {"is_table": F.isnotnull("metaData"), "is_commit": F.isnotnull("commitInfo")}
-    columns = [F.col("file"), F.col("commitInfo.userMetadata"), F.col("metaData.configuration")[MARK].alias("mark")]
-    if with_files:
-        kinds["is_file"] = F.isnotnull("add")
-        ends = (F.get_json_object("add.stats", f"$.{each}Values.window_end") for each in ("min", "max"))
-        columns += [
-            F.col("add.partitionValues")["window"].alias("window"),
-            F.get_json_object("add.stats", "$.numRecords").cast("bigint").alias("rows"),
-            F.col("add.size").alias("bytes"),
-            *(F.unix_seconds(end.cast("timestamp")).alias(name) for end, name in zip(ends, _ENDS, strict=True)),
-        ]
-    marked = [kind.alias(name) for name, kind in kinds.items()]
-    return lines.where(reduce(_either, kinds.values())).select(*columns, *marked)
-
-
-def _file(row: Row) -> File:
-    first, last = (row[name] for name in _ENDS)
-    return File(row["window"], row["rows"] or 0, row["bytes"] or 0, None if first is None else (first, last))
-
-
-def _lines(since: Mapping[TierTable, int]) -> DataFrame:
-    """The lines of the log files from versions on, and of the first one, which names the table; with their files."""
-    files = [f"{_LOG_GLOB.sub(_escaped, table.location)}/{_LOG_FILES}" for table in since]
-    path, name = F.col("_metadata.file_path"), F.col("_metadata.file_name")
-    # Of nothing but the files' names: so the others are not opened.
-    wanted = [
-        path.contains(f"/{quote(table.key)}/_delta_log/") & ((name >= _log_file(first)) | (name == _log_file(0)))
-        for table, first in since.items()
-    ]
-    lines = next(iter(since)).spark.read.schema(_LOG).json(files)
-    return lines.where(reduce(_either, wanted)).withColumn("file", path)
-
-
-def _either(one: Column, other: Column) -> Column:
-    return one | other
-
-
-def _escaped(found: re.Match[str]) -> str:
-    return f"\\{found[0]}"
-
-
-def _ordered(found: Iterable[Commit], since: int) -> tuple[Commit, ...]:
-    return tuple(sorted((each for each in found if each.version >= since), key=lambda each: each.version))
-
-
-def _log_file(version: int) -> str:
-    return f"{version:020d}.json"
-
-
-def _place_of(file: str) -> tuple[str, int]:
-    """The key of the table and the version of a file of a log."""
-    *_, key, _, name = unquote(file).split("/")
-    return key, int(name.removesuffix(".json"))

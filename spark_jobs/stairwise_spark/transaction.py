@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from stairwise_spark.arrangement import Arrangement
 from stairwise_spark.coverage import Claim, Commit, Coverage, State, folded
 from stairwise_spark.errors import BusyError
-from stairwise_spark.tables import Log, TierTable
+from stairwise_spark.tables import TierTable
+from stairwise_spark.tier_logs import Log
 from stairwise_spark.writes import Windows, Write, Written, uncounted
 
 # A run that is repeated finds what it wrote among so many last commits; beyond, it writes the same once more.

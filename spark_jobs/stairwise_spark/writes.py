@@ -12,7 +12,7 @@ from stairwise.windowing import Interval
 from stairwise.zones import DAY_SECONDS
 from stairwise_spark.coverage import Coverage
 from stairwise_spark.rows import Rows
-from stairwise_spark.tables import File
+from stairwise_spark.tier_logs import File
 
 _MICROS = 1_000_000
 Windows = Callable[[], int | None]

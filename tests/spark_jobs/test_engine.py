@@ -19,9 +19,11 @@ from stairwise.plan import Plan
 from stairwise.rollup import DeclaredWindow, Estimates
 from stairwise.tiers import How
 from stairwise.windowing import Interval, windows_ending
+from stairwise_spark import chunks as chunks_by_size
 from stairwise_spark.engine import Request, run
 from stairwise_spark.expressions import argument_types, direct
 from stairwise_spark.report import ChunkBegun, ChunkDone, Event, RunBegun, TierWritten, joined
+from stairwise_spark.session import shuffle_tasks
 from tests.spark_jobs.events import events
 
 pytestmark = pytest.mark.spark
@@ -191,7 +193,7 @@ def test_every_table_equals_the_raw_rows(story: Story, spark: SparkSession, sour
 
 
 def test_a_range_in_chunks_is_the_same_and_goes_on_where_it_stopped(
-    spark: SparkSession, source: str, tmp_path: Path
+    spark: SparkSession, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rollup, plan = planned(FEW, source, tmp_path / "target")
     early = Interval(SPAN.start, NOON)
@@ -216,8 +218,12 @@ def test_a_range_in_chunks_is_the_same_and_goes_on_where_it_stopped(
     assert report.source.rows > 0
     sizes = [file.stat().st_size for file in Path(source).glob("*.parquet")]
     assert (report.source.version, report.source.files, report.source.bytes) == (1, len(sizes), sum(sizes))
-    restated = run(spark, plan, Request(span=SPAN, restate=True))
+    # As many chunks as it takes, if nobody says how long one is.
+    monkeypatch.setattr(chunks_by_size, "BYTES_A_TASK", sum(sizes) // 2 // shuffle_tasks(spark))
+    told.clear()
+    restated = run(spark, plan, Request(span=SPAN, restate=True), told.append)
     assert all(tier.wrote for tier in restated.tiers)
+    assert sum(isinstance(event, ChunkDone) for event in told) > 1
     check(spark, rollup, SPAN)
 
 

@@ -374,6 +374,21 @@ def test_a_target_that_holds_something_else_is_refused(kept: Storage, tmp_path: 
         assert str(refused.value) == text
 
 
+def test_a_table_that_somebody_replaced_is_not_taken_for_ours(spark: SparkSession, tmp_path: Path) -> None:
+    storage = _storage(spark, _rollup(str(tmp_path)))
+    storage.ensure(_schemas(storage))
+    storage.write("r1", [_write(storage, "20s", Interval(0, 60), untouched=0)])
+    rmtree(str(storage.place("20s").path))
+    sql(spark, f"CREATE TABLE {storage.place('20s').identifier} (a INT) USING delta")
+    for known in (storage, _fresh(storage)):
+        with pytest.raises(RunError) as refused:
+            known.states()
+        assert str(refused.value) == (
+            f"table {storage.place('20s')}: there is a table that Stairwise did not make. "
+            "Hint: choose another target, or remove what is there."
+        )
+
+
 def test_rows_are_never_added_upon_others(spark: SparkSession, tmp_path: Path) -> None:
     storage = _storage(spark, _rollup(str(tmp_path)))
     storage.ensure({"20s": _schemas(storage)["20s"]})

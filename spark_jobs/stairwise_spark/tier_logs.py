@@ -1,0 +1,141 @@
+"""What the logs of our tables say: their commits with the claims, and the files that these added."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from urllib.parse import quote, unquote
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as F
+
+from stairwise_spark.coverage import Claim, Commit
+from stairwise_spark.errors import condition
+from stairwise_spark.names import without_wildcards
+from stairwise_spark.tables import MARK, TierTable
+
+_LOG = (
+    "add struct<partitionValues: map<string, string>, size: bigint, stats: string>, "
+    "commitInfo struct<userMetadata: string>, metaData struct<configuration: map<string, string>>"
+)
+# The commits only: no checkpoints, no checksums, no compacted ranges.
+_LOG_FILES = "_delta_log/" + "[0-9]" * 20 + ".json"
+_ENDS = ("first_end", "last_end")
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file that a commit added.
+
+    Attributes:
+        window: Its value of the partition column of that name; None if there is none.
+        rows: How many rows are in it.
+        bytes: Its size.
+        ends: The second of the first and of the last window's end in it; None if the log does not say.
+    """
+
+    window: str | None
+    rows: int
+    bytes: int
+    ends: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """The newer part of a table's log.
+
+    Attributes:
+        mark: That of the table whose log it is; None: the log no longer reaches back to where it says so.
+        commits: In order.
+        files: What each of them added, by its version, if that was asked for.
+    """
+
+    mark: str | None
+    commits: tuple[Commit, ...]
+    files: Mapping[int, Sequence[File]] = field(default_factory=dict[int, Sequence[File]])
+
+
+def logs(since: Mapping[TierTable, int], *, with_files: bool = False) -> dict[TierTable, Log] | None:
+    """The logs of some tables of one target, each from a version on; one Spark job. None: a table is not there."""
+    if not since:
+        return {}
+    try:
+        rows = _entries(_lines(since), with_files=with_files).collect()
+    except AnalysisException as error:
+        if condition(error) == "PATH_NOT_FOUND":
+            return None
+        raise
+    marks: dict[str, tuple[int, str]] = {}
+    commits: dict[str, list[Commit]] = {table.key: [] for table in since}
+    files: dict[str, dict[int, list[File]]] = {table.key: {} for table in since}
+    for row in rows:
+        key, version = _place_of(row["file"])
+        if row["is_table"]:
+            marks[key] = max(marks.get(key, (-1, "")), (version, row["mark"] or ""))
+        if row["is_commit"]:
+            commits[key].append(Commit(version, Claim.decode(row["userMetadata"])))
+        if with_files and row["is_file"]:
+            files[key].setdefault(version, []).append(_file(row))
+    return {
+        table: Log(
+            mark=marks[table.key][1] if table.key in marks else None,
+            commits=_ordered(commits[table.key], first),
+            files=files[table.key],
+        )
+        for table, first in since.items()
+    }
+
+
+def _entries(lines: DataFrame, *, with_files: bool) -> DataFrame:
+    """What is wanted of the lines of logs, each of which is a table's, a commit's or a file's."""
+    kinds = {"is_table": F.isnotnull("metaData"), "is_commit": F.isnotnull("commitInfo")}
+    columns = [F.col("file"), F.col("commitInfo.userMetadata"), F.col("metaData.configuration")[MARK].alias("mark")]
+    if with_files:
+        kinds["is_file"] = F.isnotnull("add")
+        ends = (F.get_json_object("add.stats", f"$.{each}Values.window_end") for each in ("min", "max"))
+        columns += [
+            F.col("add.partitionValues")["window"].alias("window"),
+            F.get_json_object("add.stats", "$.numRecords").cast("bigint").alias("rows"),
+            F.col("add.size").alias("bytes"),
+            *(F.unix_seconds(end.cast("timestamp")).alias(name) for end, name in zip(ends, _ENDS, strict=True)),
+        ]
+    marked = [kind.alias(name) for name, kind in kinds.items()]
+    return lines.where(reduce(_either, kinds.values())).select(*columns, *marked)
+
+
+def _file(row: Row) -> File:
+    first, last = (row[name] for name in _ENDS)
+    return File(row["window"], row["rows"] or 0, row["bytes"] or 0, None if first is None else (first, last))
+
+
+def _lines(since: Mapping[TierTable, int]) -> DataFrame:
+    """The lines of the log files from versions on, and of the first one, which names the table; with their files."""
+    files = [f"{without_wildcards(table.location)}/{_LOG_FILES}" for table in since]
+    path, name = F.col("_metadata.file_path"), F.col("_metadata.file_name")
+    # Of nothing but the files' names: so the others are not opened.
+    wanted = [
+        path.contains(f"/{quote(table.key)}/_delta_log/") & ((name >= _log_file(first)) | (name == _log_file(0)))
+        for table, first in since.items()
+    ]
+    lines = next(iter(since)).spark.read.schema(_LOG).json(files)
+    return lines.where(reduce(_either, wanted)).withColumn("file", path)
+
+
+def _either(one: Column, other: Column) -> Column:
+    return one | other
+
+
+def _ordered(found: Iterable[Commit], since: int) -> tuple[Commit, ...]:
+    return tuple(sorted((each for each in found if each.version >= since), key=lambda each: each.version))
+
+
+def _log_file(version: int) -> str:
+    return f"{version:020d}.json"
+
+
+def _place_of(file: str) -> tuple[str, int]:
+    """The key of the table and the version of a file of a log."""
+    *_, key, _, name = unquote(file).split("/")
+    return key, int(name.removesuffix(".json"))
