@@ -26,7 +26,8 @@ from stairwise_spark.work import Work
 AGGREGATES: Mapping[str, str] = MappingProxyType({"n": "count()", "total": "sum(v)", "low": "min(v)", "high": "max(v)"})
 SHARING = Options(pricing=Pricing.PAPER)
 """The plan of the paper's model, which always shares."""
-ROUNDS = 2
+ROUNDS = 3
+WARM = 20.0
 
 
 def planned(
@@ -77,12 +78,16 @@ def nowhere(frame: DataFrame) -> None:
     frame.write.format("noop").mode("overwrite").save()
 
 
-def in_turn(*sides: Callable[[], object], rounds: int = ROUNDS) -> list[float]:
-    """The median seconds of each side; the first round warms up and does not count."""
+def in_turn(*sides: Callable[[], object], rounds: int = ROUNDS, warm_s: float = WARM) -> list[float]:
+    """The median seconds of each side, once each has run for some seconds, so that the JVM has compiled its code."""
+    for side in sides:
+        until = time.perf_counter() + warm_s
+        side()
+        while time.perf_counter() < until:
+            side()
     seconds: list[list[float]] = [[] for _ in sides]
-    for number, (place, side) in itertools.product(range(rounds + 1), enumerate(sides)):
+    for _, (place, side) in itertools.product(range(rounds), enumerate(sides)):
         started = time.perf_counter()
         side()
-        if number:
-            seconds[place].append(time.perf_counter() - started)
+        seconds[place].append(time.perf_counter() - started)
     return [median(each) for each in seconds]

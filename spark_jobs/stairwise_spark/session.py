@@ -22,10 +22,14 @@ from stairwise_spark.versions import OLDEST_JAVA
 
 _ZONE, _ANSI = "spark.sql.session.timeZone", "spark.sql.ansi.enabled"
 _SEMANTICS = {_ZONE: "UTC", _ANSI: "true"}
-# Delta works out the state of a table in 50 tasks by default, and VACUUM lists its files in 10,000.
-_FEW_TASKS = {
+# Delta works out the state of a table in 50 tasks by default, lists it again for the checksum of each commit, which takes
+# as long as to make a table, and VACUUM lists its files in 10,000 tasks. To show the plan of a query in full costs as
+# much as to find it.
+_LITTLE_ADO = {
     "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.databricks.delta.allFilesInCrc.enabled": "false",
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
+    "spark.sql.ui.explainMode": "simple",
 }
 # Spark's own choice for instants is a type that others read wrongly far from today, and that has no statistics; and it
 # sorts what goes to several files, where a task has as many as it has of ours.
@@ -40,6 +44,8 @@ _DELTA = {
 # Spark's own choice is 200 pieces, each a file of its own in every task before: too many for one machine.
 _TASKS_A_CORE = 4
 _TASKS, _SPARKS_OWN = "spark.sql.shuffle.partitions", 200
+# Twenty tables have more stages than the hundred whose code Spark keeps.
+_COMPILED = {"spark.sql.codegen.cache.maxEntries": "2000"}
 _QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
 _LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 # Without its second compiler the JVM keeps 48 MB for code, which Spark fills within minutes.
@@ -139,7 +145,7 @@ def _opened(options: SessionOptions) -> SparkSession:
     for name in _PYTHON_LOGGERS:
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
     builder = SparkSession.Builder()
-    settings = _SEMANTICS | _FEW_TASKS | _PLAIN_FILES
+    settings = _SEMANTICS | _LITTLE_ADO | _PLAIN_FILES
     remote = options.remote or (None if options.master else os.environ.get("SPARK_REMOTE"))
     if remote is not None:
         builder = builder.remote(remote)
@@ -169,6 +175,7 @@ def _own_settings(options: SessionOptions) -> dict[str, str]:
         "spark.app.name": "stairwise",
         "spark.driver.extraJavaOptions": f"{java} {_QUICK_JVM}" if options.quick else java,
         **_DELTA,
+        **_COMPILED,
         **_QUIET,
     }
     if not re.fullmatch(r"local(\[.*\])?", master):
