@@ -1,7 +1,8 @@
-"""Many tiers in one pass: rows of one tier come in, in order, and out come all tiers that are made of it.
+"""Many tiers in one pass: rows of one tier come in, a key's near each other, and out come all tiers made of it.
 
-Runs in Spark's Python workers, on blocks of whole keys. A block goes through the tiers, parents before their children;
-each is a few operations on whole arrays, however many windows there are.
+Runs in Spark's Python workers, on blocks of whole keys, which are put in order here: Spark would compare row by row. A
+block goes through the tiers, parents before their children; each is a few operations on whole arrays, however many
+windows there are.
 
 This module travels to the workers with the task, so it needs nothing but NumPy, PyArrow and the folds.
 """
@@ -10,15 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from math import prod
 from typing import Any, NamedTuple  # noqa: TID251 - of Arrow arrays of any type
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from stairwise_spark.folds import FOLDS, Flags, Ints, State
 
-BLOCK_ROWS = 1 << 18  # so many rows at once; more, if one key has more
+BLOCK_ROWS = 1 << 17  # so many rows at once; more, if one key has more
+GROUP = "_group"
+"""The column by which rows come in order: a number that all rows of a key share, as other keys may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +51,9 @@ class Cut:
         """The begin and the end of the slice that holds each instant; equal if none does."""
         if not self.classes:
             return self._listed(instants)
-        lasts = [instants - np.mod(instants - residue, modulus) for modulus, residue in self.classes]
+        lasts = [(instants - residue) // modulus * modulus + residue for modulus, residue in self.classes]
         nexts = [last + modulus for last, (modulus, _) in zip(lasts, self.classes, strict=True)]
-        return np.maximum.reduce(lasts), np.minimum.reduce(nexts)
+        return reduce(np.maximum, lasts), reduce(np.minimum, nexts)
 
     def _listed(self, instants: Ints) -> tuple[Ints, Ints]:
         if not self.begins:
@@ -70,6 +74,7 @@ class Branch:
         cut: Its windows.
         after: Only windows that end later than this, in microseconds.
         until: And not later than this.
+        is_asked_for: Whether its rows come out; else they are only read.
     """
 
     number: int
@@ -77,6 +82,7 @@ class Branch:
     cut: Cut
     after: int
     until: int
+    is_asked_for: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +90,7 @@ class Pass:
     """All that a worker has to know.
 
     Attributes:
-        keys: The columns by which the rows are in order, before `_begin`.
+        keys: The columns that tell rows apart.
         folds: How states merge.
         branches: Parents before their children.
     """
@@ -95,56 +101,66 @@ class Pass:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of all tiers."""
-        for table in _blocks(batches, self.keys):
+        for table in _blocks(batches):
             block = _Block.of(table, self.keys, self.folds)
             made = {0: block.rows}
             for branch in self.branches:
-                made[branch.number] = rows = _merged(branch, made[branch.reads], block.run, self.folds)
-                if len(rows.begin):
+                made[branch.number] = rows = _merged(branch, made[branch.reads], self.folds)
+                if branch.is_asked_for and len(rows.begin):
                     yield block.batch(branch.number, rows)
 
 
 class _Rows(NamedTuple):
-    """Rows of a tier: a place in the block that has their keys, their bounds, their states."""
+    """Rows of a tier, in order: the number of each one's key in the block, where it begins, its states."""
 
-    origin: Ints
+    key: Ints
     begin: Ints
     end: Ints
     states: Mapping[str, State]
 
     def taken(self, places: Ints) -> _Rows:
         states = {name: state.taken(places) for name, state in self.states.items()}
-        return _Rows(self.origin[places], self.begin[places], self.end[places], states)
+        return _Rows(self.key[places], self.begin[places], self.end[places], states)
 
 
 class _Block(NamedTuple):
-    """What came in: the columns of keys, the number of each row's key, the rows."""
+    """What came in: its keys, the types of its columns, its rows."""
 
-    table: pa.Table
-    keys: Sequence[str]
-    run: Ints
+    keys: Mapping[str, pa.Array[Any]]
+    kinds: Mapping[str, pa.DataType]
     rows: _Rows
 
     @classmethod
     def of(cls, table: pa.Table, keys: Sequence[str], folds: Sequence[Fold]) -> _Block:
-        states = {name: _state(_whole(table, name)) for fold in folds for name in fold.columns}
-        begin, end = (_whole(table, name).to_numpy() for name in ("_begin", "_end"))
-        rows = _Rows(np.arange(table.num_rows), begin, end, states)
-        return cls(table, keys, np.cumsum(_changes(table, keys), dtype=np.int64), rows)
+        columns = {name: table.column(name).combine_chunks() for name in table.schema.names}
+        begin: Ints = columns["_begin"].to_numpy()
+        codes = [_codes(columns[key]) for key in keys]
+        order = _order([*codes, begin - begin.min()])
+        changes = np.zeros(len(order), np.bool_)
+        for code in codes:
+            changes[1:] |= np.diff(code[order]) != 0
+        firsts = order[np.flatnonzero(np.append(True, changes[1:]))]
+        begin = begin[order]
+        states = {name: _state(columns[name]).taken(order) for fold in folds for name in fold.columns}
+        rows = _Rows(np.cumsum(changes, dtype=np.int64), begin, begin, states)
+        return cls(
+            {key: columns[key].take(firsts) for key in keys},
+            {name: column.type for name, column in columns.items()},
+            rows,
+        )
 
     def batch(self, number: int, rows: _Rows) -> pa.RecordBatch:
-        kinds: dict[str, pa.DataType] = dict(zip(self.table.schema.names, self.table.schema.types, strict=True))
         columns = {
             "_tier": pa.array(np.full(len(rows.begin), number, np.int32)),
-            **{key: _whole(self.table, key).take(rows.origin) for key in self.keys},
+            **{name: key.take(rows.key) for name, key in self.keys.items()},
             "_begin": pa.array(rows.begin),
             "_end": pa.array(rows.end),
-            **{name: _array(state, kinds[name]) for name, state in rows.states.items()},
+            **{name: _array(state, self.kinds[name]) for name, state in rows.states.items()},
         }
         return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
-def _merged(branch: Branch, rows: _Rows, run: Ints, folds: Sequence[Fold]) -> _Rows:
+def _merged(branch: Branch, rows: _Rows, folds: Sequence[Fold]) -> _Rows:
     """The rows of a tier: neighbours of one key and one window become one."""
     begin, end = branch.cut.bounds(rows.begin)
     is_wanted = (begin < end) & (end > branch.after) & (end <= branch.until)
@@ -153,17 +169,17 @@ def _merged(branch: Branch, rows: _Rows, run: Ints, folds: Sequence[Fold]) -> _R
         rows = rows.taken(np.flatnonzero(is_wanted))
     if not len(rows.begin):
         return rows
-    key, begin = run[rows.origin], rows.begin
+    key, begin = rows.key, rows.begin
     is_next = (key[1:] != key[:-1]) | (begin[1:] != begin[:-1])
     heads = np.flatnonzero(np.concatenate(([True], is_next)))
     states: dict[str, State] = {}
     for fold in folds:
         merged = FOLDS[fold.function]([rows.states[name] for name in fold.columns], heads)
         states.update(zip(fold.columns, merged, strict=True))
-    return _Rows(rows.origin[heads], begin[heads], rows.end[heads], states)
+    return _Rows(key[heads], begin[heads], rows.end[heads], states)
 
 
-def _blocks(batches: Iterable[pa.RecordBatch], keys: Sequence[str]) -> Iterator[pa.Table]:
+def _blocks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     """The rows in pieces, no key in two of them."""
     waiting: list[pa.RecordBatch] = []
     rows, enough = 0, BLOCK_ROWS
@@ -173,7 +189,8 @@ def _blocks(batches: Iterable[pa.RecordBatch], keys: Sequence[str]) -> Iterator[
         if rows < enough:
             continue
         table = pa.Table.from_batches(waiting)
-        cut = int(np.flatnonzero(_changes(table, keys))[-1:].sum())
+        groups: Ints = table.column(GROUP).to_numpy()
+        cut = int(np.count_nonzero(groups != groups[-1]))
         if cut:
             yield table.slice(0, cut)
             waiting = table.slice(cut).to_batches()
@@ -183,22 +200,20 @@ def _blocks(batches: Iterable[pa.RecordBatch], keys: Sequence[str]) -> Iterator[
         yield pa.Table.from_batches(waiting)
 
 
-def _changes(table: pa.Table, keys: Sequence[str]) -> Flags:
-    """Whether a row's key is not that of the row before; not so for the first row."""
-    changed = np.zeros(table.num_rows, np.bool_)
-    for key in (_whole(table, name) for name in keys):
-        before, after = key.slice(0, len(key) - 1), key.slice(1)
-        if pa.types.is_floating(key.type):
-            # NaN is a key, too, and its bits are always the same.
-            before, after = (_bits(each) for each in (before, after))
-        changed[1:] |= _flags(pc.not_equal(before, after).fill_null(False))  # noqa: FBT003 - a value
-        if key.null_count:
-            changed[1:] |= _flags(pc.not_equal(before.is_null(), after.is_null()))
-    return changed
+def _codes(column: pa.Array[Any]) -> Ints:
+    """A number for each value, one for NULL too, and one for NaN."""
+    return column.dictionary_encode(null_encoding="encode").indices.to_numpy().astype(np.int64)
 
 
-def _whole(table: pa.Table, name: str) -> pa.Array[Any]:
-    return table.column(name).combine_chunks()
+def _order(parts: Sequence[Ints]) -> Ints:
+    """The places of rows in order of some numbers from 0 up, the first ones first."""
+    sizes = [int(part.max()) + 1 for part in parts]
+    if prod(sizes) >= 1 << 63:
+        return np.lexsort(parts[::-1])
+    whole = parts[0]
+    for part, size in zip(parts[1:], sizes[1:], strict=True):
+        whole = whole * size + part
+    return np.argsort(whole, kind="stable")
 
 
 def _bits(array: pa.Array[Any]) -> pa.Array[Any]:

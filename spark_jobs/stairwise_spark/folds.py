@@ -43,10 +43,20 @@ class State(NamedTuple):
 
 def _folded(state: State, heads: Ints, function: np.ufunc, neutral: object) -> State:
     """By a function for which `neutral` changes nothing."""
-    if state.there is None:
-        return State(function.reduceat(state.values, heads), None)
-    values = np.where(state.there, state.values, np.array(neutral, state.values.dtype))
-    return State(function.reduceat(values, heads), _found(state.there, heads))
+    values = state.values
+    if state.there is not None:
+        values = np.where(state.there, values, np.array(neutral, values.dtype))
+    merged = _added(values, heads) if function is np.add else function.reduceat(values, heads)
+    return State(merged, _found(state.there, heads))
+
+
+def _added(values: Values, heads: Ints) -> Values:
+    """The sums of groups; those of integers as differences of totals, which are exact even if the totals are not."""
+    if values.dtype.kind != "i":
+        return np.add.reduceat(values, heads)
+    totals = np.cumsum(values, dtype=values.dtype)[np.append(heads[1:], len(values)) - 1]
+    totals[1:] -= totals[:-1].copy()
+    return totals
 
 
 def _found(there: Flags | None, heads: Ints) -> Flags | None:
@@ -67,8 +77,8 @@ def _sum(states: Sequence[State], heads: Ints) -> list[State]:
     if state.values.ndim == 2:
         return [_decimal_sum(state, heads)]
     if state.values.dtype.kind == "i":
-        nearly = _folded(State(state.values.astype(np.float64), state.there), heads, np.add, 0)
-        if (np.abs(nearly.values) > 2.0**62).any():
+        widest = max(int(state.values.max()), -int(state.values.min()))
+        if widest * len(state.values) >= 1 << 63:
             _check_long(state, heads)
     return [_folded(state, heads, np.add, 0)]
 

@@ -123,9 +123,15 @@ class Work:
         root = first.reads or ""
         parent = found[root].alone()
         parent = parent if root in self._kept else distributed(parent, self.content.keys)
-        made = made_together(parent, self.content, group, self._missing)
+        wanted = {step.tier.name for step in group if step in self.due or self._is_read_beside(step, group)}
+        made = made_together(parent, self.content, group, self._missing, wanted)
         made = self._kept_in_memory(first, made) if is_kept else made
-        return {step.tier.name: Rows(made, number) for number, step in enumerate(group, 1)}
+        return {step.tier.name: Rows(made, number) for number, step in enumerate(group, 1) if step.tier.name in wanted}
+
+    def _is_read_beside(self, step: Step, group: Sequence[Step]) -> bool:
+        """Whether a tier that is needed reads this one, and is not made together with it."""
+        readers = self.plan.readers(step.tier.name)
+        return any(reader.tier.name in self._needed and reader not in group for reader in readers)
 
     def rows_read(self) -> int:
         """The rows of the source that were read, once all frames have been."""

@@ -10,11 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stairwise_spark import arrays
-from stairwise_spark.arrays import Branch, Cut, Fold, Pass
+from stairwise_spark.arrays import GROUP, Branch, Cut, Fold, Pass
 
 Row = tuple[str | None, int, int | None]
-EVERYTHING = {"after": -(10**9), "until": 10**9}
+FAR = 10**9
 ROWS = st.lists(st.tuples(st.sampled_from([None, "", "a", "b"]), st.integers(-20, 20), st.none() | st.integers(0, 9)))
+
+
+def group_of(key: str | None) -> int:
+    """The same for two of the keys."""
+    return -1 if key is None else int(key == "b")
 
 
 def batches(rows: list[Row], size: int) -> Iterator[pa.RecordBatch]:
@@ -24,8 +29,8 @@ def batches(rows: list[Row], size: int) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pydict(
             {
                 "key": pa.array([key for key, *_ in part], pa.string()),
+                GROUP: pa.array([group_of(key) for key, *_ in part], pa.int64()),
                 "_begin": pa.array([begin for _, begin, _ in part], pa.int64()),
-                "_end": pa.array([begin + 1 for _, begin, _ in part], pa.int64()),
                 "total": pa.array([value for *_, value in part], pa.int64()),
             }
         )
@@ -47,8 +52,8 @@ def plain(rows: list[Row], number: int, bounds: dict[int, tuple[int, int]]) -> l
     return [(*group, sum(values) if values else None) for group, values in there.items()]
 
 
-def in_order(rows: list[Row]) -> list[Row]:
-    return sorted(rows, key=lambda row: (row[0] is not None, row[0] or "", row[1]))
+def in_groups(rows: list[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: group_of(row[0]))
 
 
 @pytest.fixture(params=[1, 3, 1000])
@@ -68,9 +73,9 @@ def test_every_tier_is_what_its_rows_say(rows: list[Row], size: int, block: int)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(arrays, "BLOCK_ROWS", block)
         found = made(
-            in_order(rows), size,
-            Branch(1, 0, classes, **EVERYTHING), Branch(2, 1, Cut(classes=((12, 0),)), **EVERYTHING),
-            Branch(3, 0, Cut(begins=(-5, 8), ends=(3, 15)), **EVERYTHING),
+            in_groups(rows), size,
+            Branch(1, 0, classes, -FAR, FAR), Branch(2, 1, Cut(classes=((12, 0),)), -FAR, FAR),
+            Branch(3, 0, Cut(begins=(-5, 8), ends=(3, 15)), -FAR, FAR),
         )  # fmt: skip
     expected = [
         row for number, bounds in ((1, composite), (2, twelve), (3, listed)) for row in plain(rows, number, bounds)
@@ -82,23 +87,40 @@ def test_only_windows_that_end_in_the_span_come_out(block: int) -> None:
     rows: list[Row] = [("a", instant, 1) for instant in range(8)]
     branch = Branch(1, 0, Cut(classes=((2, 0),)), after=2, until=6)
     assert made(rows, block, branch) == [(1, "a", 2, 4, 2), (1, "a", 4, 6, 2)]
-    assert made(rows, block, Branch(1, 0, Cut(), **EVERYTHING)) == []
+    assert made(rows, block, Branch(1, 0, Cut(), -FAR, FAR)) == []
 
 
 def test_without_keys_all_rows_are_one_group(block: int) -> None:
     rows: list[Row] = [(None, instant, 1) for instant in range(5)]
-    assert made(rows, block, Branch(1, 0, Cut(classes=((4, 0),)), **EVERYTHING), keys=()) == [
+    assert made(rows, block, Branch(1, 0, Cut(classes=((4, 0),)), -FAR, FAR), keys=()) == [
         (1, 0, 4, 4),
         (1, 4, 8, 1),
     ]
-    assert made([], 1, Branch(1, 0, Cut(classes=((4, 0),)), **EVERYTHING)) == []
+    assert made([], 1, Branch(1, 0, Cut(classes=((4, 0),)), -FAR, FAR)) == []
 
 
 def test_nan_is_a_key_and_null_is_another() -> None:
     keys = pa.array([None, 1.0, 1.0, float("nan"), float("nan")], pa.float64())
     numbers = pa.array([0, 0, 1, 0, 1], pa.int64())
-    batch = pa.RecordBatch.from_arrays([keys, numbers, numbers, numbers], names=["key", "_begin", "_end", "total"])
-    work = Pass(("key",), (Fold(("total",), "max"),), (Branch(1, 0, Cut(classes=((4, 0),)), **EVERYTHING),))
+    groups = pa.array([0, 0, 0, 1, 1], pa.int64())
+    batch = pa.RecordBatch.from_arrays([keys, groups, numbers, numbers], names=["key", GROUP, "_begin", "total"])
+    work = Pass(("key",), (Fold(("total",), "max"),), (Branch(1, 0, Cut(classes=((4, 0),)), -FAR, FAR),))
     (found,) = work([batch])
     assert [repr(row["key"]) for row in found.to_pylist()] == ["None", "1.0", "nan"]
     assert found.column("total").to_pylist() == [0, 1, 1]
+
+
+def test_a_tier_that_is_only_read_does_not_come_out() -> None:
+    rows: list[Row] = [("a", instant, 1) for instant in range(8)]
+    read = Branch(1, 0, Cut(classes=((2, 0),)), -FAR, FAR, is_asked_for=False)
+    assert made(rows, 3, read, Branch(2, 1, Cut(classes=((4, 0),)), -FAR, FAR)) == [
+        (2, "a", 0, 4, 4),
+        (2, "a", 4, 8, 4),
+    ]
+
+
+@given(rows=st.lists(st.tuples(st.sampled_from(["a", "b"]), st.integers(-1, 1).map(lambda far: far << 61), st.just(1))))
+def test_rows_may_be_so_far_apart_that_key_and_begin_do_not_make_one_number(rows: list[Row]) -> None:
+    found = made(in_groups(rows), 2, Branch(1, 0, Cut(classes=((4, 0),)), -(1 << 62), 1 << 62))
+    expected = plain(rows, 1, {begin: (begin, begin + 4) for _, begin, _ in rows})
+    assert sorted(found, key=repr) == sorted(expected, key=repr)
