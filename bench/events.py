@@ -64,3 +64,9 @@ class Events:
     def read(self, spark: SparkSession) -> DataFrame:
         """All events."""
         return spark.read.format("delta").load(str(self.path))
+
+    def few(self, spark: SparkSession, share: int) -> DataFrame:
+        """About one of so many events: those of a key or more, from the beginning on."""
+        keys = max(1, self.keys // share)
+        until = FIRST + self.seconds * self.keys // (share * keys)
+        return self.read(spark).where((F.col("k") < keys) & (F.col("ts") < F.timestamp_seconds(F.lit(until))))

@@ -26,8 +26,7 @@ from stairwise_spark.work import Work
 AGGREGATES: Mapping[str, str] = MappingProxyType({"n": "count()", "total": "sum(v)", "low": "min(v)", "high": "max(v)"})
 SHARING = Options(pricing=Pricing.PAPER)
 """The plan of the paper's model, which always shares."""
-ROUNDS = 3
-WARM = 20.0
+ROUNDS, WARM = 2, 15.0
 
 
 def planned(

@@ -124,6 +124,7 @@ class Ledger:
         place: Where it is.
         owner: The rollup.
         summary: What is known, and the next commit carries.
+        _plans: The version that the next plan gets; None: nobody has looked for plans.
     """
 
     spark: SparkSession
@@ -131,6 +132,7 @@ class Ledger:
     owner: str
     summary: Summary = Summary()
     _table: Table | None = field(default=None, repr=False)
+    _plans: int | None = field(default=None, repr=False)
 
     def make(self, plan: str, version: str) -> None:
         """It is there now; made by a plan, given by its digest, and a version of Stairwise."""
@@ -167,16 +169,17 @@ class Ledger:
         digest = digested(text)
         if self.summary.plan == digest:
             return
-        newest = self._notes(_PLAN).agg(F.max("version").alias("newest")).collect()[0]["newest"]
+        if self._plans is None:
+            self.load_plan()
         self.summary = replace(self.summary, plan=digest)
-        self._add(_PLAN, _Note("plan", 0 if newest is None else newest + 1, "", text))
+        self._add(_PLAN, _Note("plan", self._plans or 0, "", text))
+        self._plans = (self._plans or 0) + 1
         self._publish("plan.json", text)
 
     def load_plan(self) -> str | None:
         """The plan that was saved last; None: there was none."""
-        if self._find() is None:
-            return None
-        rows = self._notes(_PLAN).orderBy(F.desc("version")).limit(1).collect()
+        rows = self._notes(_PLAN).orderBy(F.desc("version")).limit(1).collect() if self._find() is not None else []
+        self._plans = 1 + int(rows[0]["version"]) if rows else 0
         return str(rows[0]["content"]) if rows else None
 
     def save_report(self, run: str, text: str) -> None:
