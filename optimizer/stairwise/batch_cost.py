@@ -1,13 +1,16 @@
 """What an arc costs on a batch engine: seconds of a small machine over a backfill and a schedule.
 
-A tier's rows are its windows times the distinct keys that turn up in one. A tier is worth reading only while those are
-fewer than the events, by about three to one, so this model can answer "do not share", and does.
+A tier's rows are its windows times the distinct keys that turn up in one. Where no pass merges them, a tier is worth
+reading only while those are fewer than the events, by about three to one: this model can answer "do not share".
 
     cost = tables committed x fixed
          + raw rows     x (scan + fold into each window that holds them), or
            parent rows  x (merge + width x merge a byte) x merges per row
+         + rows written x width x write a byte
+    and, for a tier that a query of its own makes, not a pass over slices nor a filter,
+         + queries      x start
          + partial rows x move to their key's partition
-         + rows written x (build + width x write a byte)
+         + rows written x build
 
 Where each constant comes from and what the model leaves out: docs/cost-models.md.
 """
@@ -57,6 +60,7 @@ class BatchModel:
         row_bytes: Bytes of one row of a tier: keys, bounds and partial columns.
         is_invertible: Whether a running total may put overlapping windows together.
         is_holistic: Whether each event has to travel to its group, since nothing smaller stands for it.
+        makes_passes: Whether tiers that read slices are made in one pass, since their states are of fixed width.
         commit_s: The fixed cost of one table in one run.
         curve: Keys among events, as measured; None: each key is as frequent as any other.
         constants: What work costs.
@@ -70,6 +74,7 @@ class BatchModel:
     is_invertible: bool
     is_holistic: bool
     commit_s: float
+    makes_passes: bool = True
     curve: KeyCurve | None = None
     constants: Constants = field(default_factory=Constants)
     workday: Workday = Workday()
@@ -135,8 +140,12 @@ class BatchModel:
         ]
 
     def _price(self, child: _Facts, parent: _Facts | None, how: How) -> float:
+        """Seconds; a pass pays for merging and keeping rows only: those of a key stay where they are, and in order."""
+        if parent is not None and how is How.DISJOINT and self.makes_passes:
+            rows = self._slices(child, parent)
+            return rows.merged * self._merge + rows.slid * self.constants.slide_row + child.keeping
         _, seconds = self._read_raw(child) if parent is None else self._read_tier(child, parent, how)
-        return seconds + (child.keeping if how is How.EQUAL_RANGE else child.making)
+        return seconds + (child.keeping if how is How.EQUAL_RANGE else child.starting + child.making)
 
     def detail(self, child: Tier, parent: Tier | None, how: How) -> Cost:
         """See ``CostModel``."""
@@ -153,7 +162,7 @@ class BatchModel:
     def least_scan(self) -> float:
         """See ``CostModel``: one pass over the events, and one run."""
         least = (self.constants.scan_row + self.constants.fold_row) * self.rows_per_s * self.period_s
-        return least + self.commit_s * self.workday.chunks
+        return least + (self.constants.query + self.commit_s) * self.workday.chunks
 
     def _read_raw(self, child: _Facts) -> tuple[float, float]:
         """Events scanned, and seconds: an event is folded into each of the windows that hold it."""
@@ -168,14 +177,24 @@ class BatchModel:
     def _read_tier(self, child: _Facts, parent: _Facts, how: How) -> tuple[float, float]:
         """Rows of the parent that are read, and the seconds to read, merge and move them."""
         rows, spent = self._rows(child, parent, how), self.constants
-        merge = spent.merge_row + spent.merge_byte * self.row_bytes
-        return rows.read, rows.merged * merge + rows.moved * spent.move_row + rows.slid * spent.slide_row
+        return rows.read, rows.merged * self._merge + rows.moved * spent.move_row + rows.slid * spent.slide_row
+
+    @property
+    def _merge(self) -> float:
+        """Seconds to read one row of a tier and merge it into a window."""
+        return self.constants.merge_row + self.constants.merge_byte * self.row_bytes
 
     def _rows(self, child: _Facts, parent: _Facts, how: How) -> _Rows:
-        """Rows of a parent, and what happens to them."""
+        """Rows of a parent: combined where they lie before they move, unless they are values or stay in order."""
         match how:
-            case How.RAW | How.DISJOINT | How.VALUES:
-                return self._slices(child, parent, is_combined=how is not How.VALUES)
+            case How.VALUES:
+                return self._slices(child, parent)._replace(slid=0.0)
+            case How.RAW | How.DISJOINT:
+                rows = self._slices(child, parent)
+                if child.overlap > 1:
+                    return rows
+                partial = self._partial_rows(child, parent.per_second * child.seconds)
+                return rows._replace(moved=min(rows.read, partial))
             case How.EQUAL_RANGE:
                 kept = child.per_second * self.period_s
                 return _Rows(kept, kept, 0.0)
@@ -186,8 +205,8 @@ class BatchModel:
             case _:
                 assert_never(how)
 
-    def _slices(self, child: _Facts, parent: _Facts, *, is_combined: bool) -> _Rows:
-        """Rows of slices: combined where they lie before they move, unless they are values or have to stay in order."""
+    def _slices(self, child: _Facts, parent: _Facts) -> _Rows:
+        """Rows of slices, if all of them move as they are."""
         rate, history = parent.per_second, self.workday.history_s
         read = merged = rate * (history + child.scheduled)
         slid = 0.0
@@ -196,10 +215,8 @@ class BatchModel:
             repeats, goes_in_order = _final(slices, invertible=self.is_invertible)
             per_run = max(1.0, self.workday.interval_s * child.rate)  # windows: a single one needs no technique
             merged = rate * (history * repeats + child.scheduled * min(repeats, per_run))
-            slid = read if goes_in_order and is_combined else 0.0
-        if not is_combined or child.overlap > 1:
-            return _Rows(read, merged, read, slid)
-        return _Rows(read, merged, min(read, self._partial_rows(child, rate * child.seconds)))
+            slid = read if goes_in_order else 0.0
+        return _Rows(read, merged, read, slid)
 
     def _partial_rows(self, child: _Facts, rows_per_window: float) -> float:
         """Rows that are left to move when each input partition has combined what it holds of a window."""
@@ -229,8 +246,8 @@ class BatchModel:
         unread = max(0.0, self.workday.interval_s - 1 / rate)
         written = rate * rows * self.period_s
         overlap = tier.range_s / tier.slide_s if tier.range_s and tier.slide_s else 1.0
-        fixed = self.commit_s * (self.workday.chunks + self.workday.schedule_s * firings)
-        keeping = fixed + written * self.row_bytes * self.constants.write_byte
+        runs = self.workday.chunks + self.workday.schedule_s * firings
+        keeping = self.commit_s * runs + written * self.row_bytes * self.constants.write_byte
         return _Facts(
             tier=tier,
             rate=rate,
@@ -241,6 +258,7 @@ class BatchModel:
             rows=rows,
             per_second=rate * rows,
             scheduled=self.workday.schedule_s * firings * (seconds + unread),
+            starting=self.constants.query * runs,
             keeping=keeping,
             making=keeping + written * self.constants.build_row,
         )
@@ -275,6 +293,7 @@ class _Facts(NamedTuple):
         rows: Rows of a window.
         per_second: Rows per second of event time.
         scheduled: Event time that scheduled runs read: each run, back to the begin of the first window that it writes.
+        starting: Seconds to start the queries that make the tier by itself, one in each run.
         keeping: Seconds to commit and write the tier.
         making: Seconds to build its rows as well.
     """
@@ -288,6 +307,7 @@ class _Facts(NamedTuple):
     rows: float
     per_second: float
     scheduled: float
+    starting: float
     keeping: float
     making: float
 

@@ -106,6 +106,7 @@ def _decoded(top: Fields) -> Calibration:
             slide_row=found.real("slide_row"),
             move_row=found.real("move_row"),
             write_byte=found.real("write_byte"),
+            query=found.real("query"),
             commit=found.real("commit"),
             shared_commit=found.real("shared_commit"),
             partition_rows=found.integer("partition_rows"),

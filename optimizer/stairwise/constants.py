@@ -22,6 +22,7 @@ class Constants:
         slide_row: Put one row of a tier in order, and keep running results of the windows that hold it.
         move_row: Make one partial row and send it to its key's partition.
         write_byte: Encode and write one byte of a tier.
+        query: Plan and start one query, for a tier that is computed by itself, in one run.
         commit: Plan and commit one table in one run, beside others.
         shared_commit: The same where all tiers are one table.
         partition_rows: Rows of one partition of an input whose files are in time order, each of which sends its own
@@ -37,6 +38,7 @@ class Constants:
     slide_row: float = 2_000e-9
     move_row: float = 300e-9
     write_byte: float = 3e-9
+    query: float = 0.1
     commit: float = 0.13
     shared_commit: float = 0.02
     partition_rows: int = 2_500_000

@@ -150,6 +150,7 @@ class Workload:
             row_bytes=8 * (self.keys + BOUNDS) + sum(partial.state_bytes(values) for partial in partials),
             is_invertible=self.is_invertible,
             is_holistic=sharing is Sharing.HOLISTIC,
+            makes_passes=not any(partial.traits.bytes_per_value for partial in partials),
             commit_s=constants.commit if self.layout is Layout.TABLES else constants.shared_commit,
             curve=self._curve(),
             constants=constants,

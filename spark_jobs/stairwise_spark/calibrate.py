@@ -1,7 +1,8 @@
-"""What work costs where Spark runs: the constants of the cost model, each the difference of two small queries.
+"""What work costs where Spark runs: the constants of the cost model, each the difference of two queries.
 
-Every query is run several times, and the fastest one counts, for the first ones are slowed down by a JVM that still
-compiles. The data are made here; nobody's tables are read.
+What a query takes for a row is the difference between a large and a small input, so that starting it does not count;
+that is a constant of its own. Every query is run several times, and the fastest one counts, for the first ones are
+slowed down by a JVM that still compiles. The data are made here; nobody's tables are read.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ from stairwise.windowing import Interval
 from stairwise_spark.errors import translating
 from stairwise_spark.grid import MICROS, in_windows
 
-ROWS = 2_000_000
+ROWS = 8_000_000
 TABLES = 8
-_REPEATS, _ENOUGH_S = 4, 2.0  # a query is run so often, but not again once it has taken so long; at least twice
+_FEWER = 8  # a small input is so many times smaller
+_EVENTS_PER_ROW = 8  # of a tier
+_REPEATS, _ENOUGH_S = 8, 1.2  # a query is run so often, but not again once it has taken so long; at least twice
 _WRITERS = 4  # threads that commit at the same time
 _KEYS = 1_000
 _NARROW = 4  # states of a row of the tier
@@ -40,7 +43,7 @@ class Bench:
     Attributes:
         spark: A session in UTC, with Delta Lake.
         folder: For files; what is in it is replaced.
-        rows: Events of the input; a tier has a quarter.
+        rows: Events of the large input; a tier has an eighth.
         tables: Tables that are committed beside each other.
     """
 
@@ -50,6 +53,32 @@ class Bench:
     tables: int = TABLES
 
 
+def _to_nowhere(frame: DataFrame) -> None:
+    frame.write.format("noop").mode("overwrite").save()
+
+
+@dataclass(frozen=True, slots=True)
+class _Sizes:
+    """An input, and a small one like it.
+
+    Attributes:
+        large: Its rows.
+        small: Those of the other.
+        more: So many more there are.
+    """
+
+    large: DataFrame
+    small: DataFrame
+    more: int
+
+    def per_row(
+        self, query: Callable[[DataFrame], DataFrame], write: Callable[[DataFrame], None] = _to_nowhere
+    ) -> float:
+        """What a query takes for a row; the small input is first, and warms up."""
+        small, large = (_seconds(query(frame), write) for frame in (self.small, self.large))
+        return (large - small) / self.more
+
+
 def calibrate(bench: Bench) -> Calibration:
     """The constants of this place.
 
@@ -57,8 +86,8 @@ def calibrate(bench: Bench) -> Calibration:
         RunError: Spark cannot run the queries.
     """
     with translating():
-        rest = _seconds(bench.spark.range(1).select((F.col("id") + 1).alias("id")))
-        found = {**_of_events(bench, rest), **_of_tiers(bench, rest), **_of_commits(bench)}
+        # Events last: what it takes to start a query shows in a JVM that has compiled.
+        found = {**_of_tiers(bench), **_of_commits(bench), **_of_events(bench)}
         where = f"{bench.spark.conf.get('spark.master', 'a cluster')}, Spark {bench.spark.version}"
     known = Constants().by_name()
     held = {name: max(seconds, known[name] * _LEAST) for name, seconds in found.items()}
@@ -72,60 +101,78 @@ def calibrate(bench: Bench) -> Calibration:
         slide_row=held["slide_row"],
         move_row=held["move_row"],
         write_byte=held["write_byte"],
+        query=held["query"],
         commit=held["commit"],
         shared_commit=held["shared_commit"],
     )
     return Calibration(constants=constants, where=where, at=int(time.time()))
 
 
-def _of_events(bench: Bench, rest: float) -> dict[str, float]:
-    """Events from Parquet files in time order: read only, folded into few groups, and copied for several windows."""
-    place = f"{bench.folder}/events"
-    key = F.pmod(F.xxhash64("id"), F.lit(_KEYS))
-    made = bench.spark.range(0, bench.rows, 1, 8).select(
-        F.col("id").alias("at"), key.alias("key"), F.rand(7).alias("value")
-    )
-    made.write.mode("overwrite").parquet(place)
-    events = bench.spark.read.parquet(place)
+def _of_events(bench: Bench) -> dict[str, float]:
+    """Events of a Delta table in time order: read only, folded into few groups, and copied for several windows."""
+    few = max(1, bench.rows // _FEWER)
+    small, large = _events(bench, few), _events(bench, bench.rows)
+    more = bench.rows - few
     value = F.col("value")
-    folds = (F.count("*"), F.sum(value), F.min(value), F.max(value))
-    scan = _seconds(events.agg(F.max("at"), F.max("key"), F.max(value)))
-    hour = F.floor(F.col("at") / F.lit(max(1, bench.rows // 2)))
-    fold = _seconds(events.groupBy("key", hour.alias("hour")).agg(*_named(folds)))
-    slide = max(1, bench.rows // 10)  # few groups, as before
+    folds = _named((F.count("*"), F.sum(value), F.min(value), F.max(value)))
+    hour = F.floor(F.col("at") / F.lit(few)).alias("hour")
+    slide = max(1, few // 10)  # few groups, too
     hopping = FixedWindow(_COPIES * slide, slide)
-    spread = in_windows(events, hopping, F.col("at") * F.lit(MICROS), Interval(0, bench.rows + hopping.range))
-    copies = _seconds(spread.groupBy("key", "_begin", "_end").agg(*_named(folds)))
+    spread = in_windows(small, hopping, F.col("at") * F.lit(MICROS), Interval(0, few + hopping.range))
+    read, scan = (_seconds(each.agg(F.max("at"), F.max("key"), F.max(value))) for each in (small, large))
+    start, fold = (_seconds(each.groupBy("key", hour).agg(*folds)) for each in (small, large))
+    copies = _seconds(spread.groupBy("key", "_begin", "_end").agg(*folds))
     return {
-        "scan_row": (scan - rest) / bench.rows,
-        "fold_row": (fold - scan) / bench.rows,
-        "copy_row": (copies - fold) / bench.rows / _COPIES,
+        "scan_row": (scan - read) / more,
+        "fold_row": (fold - start - scan + read) / more,
+        "copy_row": (copies - start) / few / _COPIES,
+        "query": start - (fold - start) / more * few,
     }
 
 
-def _of_tiers(bench: Bench, rest: float) -> dict[str, float]:
+def _events(bench: Bench, rows: int) -> DataFrame:
+    place = f"{bench.folder}/events_{rows}"
+    key = F.pmod(F.xxhash64("id"), F.lit(_KEYS))
+    made = bench.spark.range(0, rows, 1, 8).select(F.col("id").alias("at"), key.alias("key"), F.rand(7).alias("value"))
+    made.write.format("delta").mode("overwrite").save(place)
+    return bench.spark.read.format("delta").load(place)
+
+
+def _of_tiers(bench: Bench) -> dict[str, float]:
     """A tier in memory: rolled up where it lies, made anew row by row, put in order, moved, and written."""
-    rows = max(1, bench.rows // 4)
-    width = 8 * (_BOUNDS_AND_KEY + _NARROW)
-    with _kept(_tier(bench.spark, rows, _NARROW)) as loose:
-        moved = _seconds(_rolled(loose, 1, _NARROW))
-        idle = _seconds(loose)
-        written = _seconds(loose, lambda frame: frame.write.mode("overwrite").parquet(f"{bench.folder}/tier"))
-    with _kept(_at_keys(_tier(bench.spark, rows, _NARROW))) as placed:
-        built = _seconds(_rolled(placed, 1, _NARROW))
-        merged = _seconds(_rolled(placed, 100, _NARROW))
-        slid = _seconds(_in_order(placed, _NARROW))
-    with _kept(_at_keys(_tier(bench.spark, rows, _NARROW + _WIDE))) as wide:
-        widely = _seconds(_rolled(wide, 100, _NARROW + _WIDE))
-    merge_byte = max(0.0, (widely - merged) / rows / (8 * _WIDE))
+    width, place = 8 * (_BOUNDS_AND_KEY + _NARROW), f"{bench.folder}/tier"
+    with _tiers(bench, _NARROW) as loose:
+        moved = loose.per_row(lambda tier: _rolled(tier, 1, _NARROW))
+        idle = loose.per_row(lambda tier: tier)
+        written = loose.per_row(lambda tier: tier, lambda tier: tier.write.mode("overwrite").parquet(place))
+    with _tiers(bench, _NARROW, _at_keys) as placed:
+        built = placed.per_row(lambda tier: _rolled(tier, 1, _NARROW))
+        merged = placed.per_row(lambda tier: _rolled(tier, 100, _NARROW))
+        slid = placed.per_row(lambda tier: _in_order(tier, _NARROW))
+    with _tiers(bench, _NARROW + _WIDE, _at_keys) as wide:
+        widely = wide.per_row(lambda tier: _rolled(tier, 100, _NARROW + _WIDE))
+    merge_byte = max(0.0, (widely - merged) / (8 * _WIDE))
     return {
         "merge_byte": merge_byte,
-        "merge_row": (merged - rest) / rows - width * merge_byte,
-        "build_row": (built - merged) / rows,
-        "slide_row": (slid - built) / rows,
-        "move_row": (moved - built) / rows,
-        "write_byte": (written - idle) / rows / width,
+        "merge_row": merged - width * merge_byte,
+        "build_row": built - merged,
+        "slide_row": slid - built,
+        "move_row": moved - built,
+        "write_byte": (written - idle) / width,
     }
+
+
+@contextmanager
+def _tiers(
+    bench: Bench, states: int, placed: Callable[[DataFrame], DataFrame] = lambda tier: tier
+) -> Generator[_Sizes]:
+    rows = max(2, bench.rows // _EVENTS_PER_ROW)
+    few = max(1, rows // _FEWER)
+    with (
+        _kept(placed(_tier(bench.spark, rows, states))) as large,
+        _kept(placed(_tier(bench.spark, few, states))) as small,
+    ):
+        yield _Sizes(large, small, rows - few)
 
 
 def _of_commits(bench: Bench) -> dict[str, float]:
@@ -165,7 +212,7 @@ def _tier(spark: SparkSession, rows: int, states: int) -> DataFrame:
 
 def _small_tier(spark: SparkSession, number: int) -> DataFrame:
     key = F.pmod("id", F.lit(_KEYS)).alias("key")
-    return spark.range(10 * _KEYS).groupBy(key).agg(F.sum(F.col("id") + number).alias("total"))
+    return spark.range(0, 10 * _KEYS, 1, 2).select(key, (F.col("id") + number).alias("total"))
 
 
 def _at_keys(tier: DataFrame) -> DataFrame:
@@ -206,10 +253,6 @@ def _kept(frame: DataFrame) -> Generator[DataFrame]:
         yield kept
     finally:
         kept.unpersist()
-
-
-def _to_nowhere(frame: DataFrame) -> None:
-    frame.write.format("noop").mode("overwrite").save()
 
 
 def _seconds(frame: DataFrame, write: Callable[[DataFrame], None] = _to_nowhere) -> float:

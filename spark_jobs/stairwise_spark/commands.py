@@ -166,6 +166,7 @@ _UNITS = {
     "slide_row": (1e9, "ns a row"),
     "move_row": (1e9, "ns a row"),
     "write_byte": (1e9, "ns a byte"),
+    "query": (1e3, "ms a tier and run"),
     "commit": (1e3, "ms a table"),
     "shared_commit": (1e3, "ms a tier"),
     "partition_rows": (1, "rows, not measured"),

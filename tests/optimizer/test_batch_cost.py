@@ -57,15 +57,17 @@ def backfill(model: BatchModel, seconds: int) -> BatchModel:
     ],
 )
 def test_measured_tiers(keys: int, rows_per_s: int, window: str, measured: float) -> None:
-    """The finest tier of 20 million rows into no table; a job costs 0.05 s. Right to a third on every shape of data."""
-    model = replace(MODEL, keys=keys, rows_per_s=rows_per_s, row_bytes=0, commit_s=0.05)
+    """The finest tier of 20 million rows into no table. Right to a third on every shape of data."""
+    model = replace(MODEL, keys=keys, rows_per_s=rows_per_s, row_bytes=0, commit_s=0)
     seconds = backfill(model, 20_000_000 // rows_per_s).price(tier(window), None, How.RAW)
     assert abs(seconds / measured - 1) < 0.35
 
 
 def test_measured_roll_ups() -> None:
     """Twenty windows over a tier of 2 million rows: 3.7 s with rows at their keys' partitions, 7 s with shuffles."""
-    model = backfill(replace(MODEL, keys=100, rows_per_s=100, commit_s=0.06), 200_000)
+    constants = replace(Constants(), query=0.06)
+    model = replace(MODEL, keys=100, rows_per_s=100, commit_s=0, makes_passes=False, constants=constants)
+    model = backfill(model, 200_000)
     tiers = [factor_tier(f"{10 * k}s", FixedWindow(10 * k, 10 * k)) for k in range(1, 22)]
     seconds = sum(
         min(
@@ -138,11 +140,22 @@ def test_a_step_in_detail() -> None:
 
 
 def test_fixed_costs() -> None:
-    """A run that writes a tier pays a commit: each chunk of the backfill, and each hour in which a window ends."""
+    """A run that writes a tier pays a commit: each chunk of the backfill, and each hour in which a window ends.
+
+    It pays for a query, too, unless the tier is made by a pass or kept from another.
+    """
     idle = replace(MODEL, rows_per_s=0.0, workday=Workday(history_s=DAY, schedule_s=DAY, chunks=3))
-    for window, commits in (("5m", 3 + 24), ("1h", 3 + 24), ("6h", 3 + 4), ("1d", 3 + 1), ("1d every 30m", 3 + 24)):
-        assert idle.price(tier(window), None, How.RAW) == pytest.approx(commits * MODEL.commit_s)
-        assert idle.price(tier(window), tier("5m"), How.DISJOINT) == pytest.approx(commits * MODEL.commit_s)
+    alone = replace(idle, makes_passes=False)
+    commit, query = MODEL.commit_s, MODEL.constants.query
+    for window, runs in (("5m", 3 + 24), ("1h", 3 + 24), ("6h", 3 + 4), ("1d", 3 + 1), ("1d every 30m", 3 + 24)):
+        wanted, slices = tier(window), tier("5m")
+        assert idle.price(wanted, slices, How.DISJOINT) == pytest.approx(runs * commit)
+        for model in (idle, alone):
+            assert model.price(wanted, None, How.RAW) == pytest.approx(runs * (commit + query))
+        for how in (How.DISJOINT, How.VALUES):
+            assert alone.price(wanted, slices, how) == pytest.approx(runs * (commit + query))
+    assert idle.price(tier("6h"), tier("6h"), How.EQUAL_RANGE) == pytest.approx((3 + 4) * commit)
+    assert idle.price(tier("6h"), tier("6h"), How.OVERLAPPING) == pytest.approx((3 + 4) * (commit + query))
     together = replace(idle, commit_s=Constants().shared_commit)
     assert together.price(tier("1h"), None, How.RAW) < idle.price(tier("1h"), None, How.RAW)
 
@@ -215,19 +228,29 @@ def test_a_growing_window_merges_each_slice_once() -> None:
 
 
 def test_many_keys_mean_do_not_share() -> None:
-    """A tier with as many rows as events is no help; one that keeps a tenth of them is."""
+    """Without passes, a tier with as many rows as events is no help; one that keeps a tenth of them is."""
     day, hour = tier("1d"), tier("1h")
 
     def gain(keys: float) -> float:
-        model = backfill(replace(MODEL, keys=keys), 365 * DAY)
+        model = backfill(replace(MODEL, keys=keys, makes_passes=False), 365 * DAY)
         return model.price(day, None, How.RAW) - model.price(day, hour, How.DISJOINT)
 
     assert gain(1e3) > 0
     assert gain(1e9) < 0
     assert gain(1e12) < 0
-    keeps_a_tenth = backfill(replace(MODEL, keys=36_000), 365 * DAY)
+    keeps_a_tenth = backfill(replace(MODEL, keys=36_000, makes_passes=False), 365 * DAY)
     assert keeps_a_tenth.rows_per_window(hour) < 0.11 * 360_000
     assert keeps_a_tenth.price(day, hour, How.DISJOINT) < keeps_a_tenth.price(day, None, How.RAW)
+
+
+def test_a_pass_hashes_no_rows() -> None:
+    """So it pays even where a slice has an event a key, if several windows read it."""
+    model = backfill(replace(MODEL, keys=10_000, rows_per_s=1_000, row_bytes=64, commit_s=0), 5_000)
+    helper, readers = tier("5s"), [tier(f"{seconds}s") for seconds in (10, 15, 25, 30, 40, 70)]
+    scans = sum(model.price(one, None, How.RAW) for one in readers)
+    shared = model.price(helper, None, How.RAW) + sum(model.price(one, helper, How.DISJOINT) for one in readers)
+    assert shared < 0.9 * scans
+    assert sum(replace(model, makes_passes=False).price(one, helper, How.DISJOINT) for one in readers) > scans
 
 
 def test_a_tier_that_nobody_asked_for_must_earn_its_commits() -> None:
@@ -277,6 +300,7 @@ def models(draw: st.DrawFn) -> BatchModel:
         row_bytes=draw(st.floats(0, 1e5)),
         is_invertible=draw(st.booleans()),
         is_holistic=draw(st.booleans()),
+        makes_passes=draw(st.booleans()),
         commit_s=0.1,
         curve=draw(st.none() | curves()),
         workday=workday,
@@ -351,6 +375,7 @@ def test_no_constant_is_free() -> None:
         replace(spent, merge_byte=0),
         replace(spent, move_row=0),
         replace(spent, write_byte=0),
+        replace(spent, query=0),
     ):
         free = replace(model, constants=without)
         assert any(free.price(*step) < model.price(*step) for step in steps)

@@ -434,6 +434,7 @@ def test_the_hint_of_the_only_problem_is_that_of_the_file() -> None:
 
 def test_a_union_that_keeps_values_is_read_back() -> None:
     asked = rollup([FixedWindow(93_338, 12_768)], ("count()", "median(fare)"))
+    asked = replace(asked, estimates=replace(asked.estimates, rows_per_day=10_000_000))
     plan = plan_workload(Workload.of(asked), Options(steps=0))
     assert any(step.tier.kind is Kind.COMPOSITE and step.tier.keeps_values for step in plan.steps)
     assert decode_plan(to_json(encode_plan(plan))) == plan

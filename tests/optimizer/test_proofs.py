@@ -52,6 +52,7 @@ def problems(draw: st.DrawFn) -> Problem:
             row_bytes=draw(st.sampled_from((30, 90, 900))),
             is_invertible=draw(st.booleans()),
             is_holistic=sharing is Sharing.HOLISTIC,
+            makes_passes=draw(st.booleans()),
             commit_s=draw(st.sampled_from((0.0, 0.02, 0.13))),
         )
     return Problem(declared=declared, sharing=sharing, model=model, eta=1, steps=20_000)

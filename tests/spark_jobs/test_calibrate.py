@@ -46,7 +46,7 @@ def test_they_stand_beside_those_of_this_version() -> None:
     found = Calibration(constants=Constants(commit=0.26, scan_row=12e-9), where="here", at=0)
     lines = compared(found, Path("c.json")).splitlines()
     assert lines[0] == "measured on here"
-    assert [line.split() for line in (lines[2], lines[3], lines[12])] == [
+    assert [line.split() for line in (lines[2], lines[3], lines[13])] == [
         ["constant", "here", "default", "unit"],
         ["scan_row", "12", "24", "-50", "%", "ns", "a", "row"],
         ["commit", "260", "130", "2.0", "x", "ms", "a", "table"],
