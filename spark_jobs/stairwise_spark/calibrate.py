@@ -25,8 +25,8 @@ from stairwise_spark.grid import MICROS, in_windows
 ROWS = 8_000_000
 TABLES = 8
 _FEWER = 8  # a small input is so many times smaller
-_EVENTS_PER_ROW = 8  # of a tier
-_REPEATS, _ENOUGH_S = 8, 1.2  # a query is run so often, but not again once it has taken so long; at least twice
+_EVENTS_PER_ROW = 16  # of a tier
+_REPEATS, _ENOUGH_S = 8, 1.0  # a query is run so often, but not again once it has taken so long; at least twice
 _WRITERS = 4  # threads that commit at the same time
 _KEYS = 1_000
 _NARROW = 4  # states of a row of the tier
@@ -43,7 +43,7 @@ class Bench:
     Attributes:
         spark: A session in UTC, with Delta Lake.
         folder: For files; what is in it is replaced.
-        rows: Events of the large input; a tier has an eighth.
+        rows: Events of the large input; a tier has a sixteenth.
         tables: Tables that are committed beside each other.
     """
 
