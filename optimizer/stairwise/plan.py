@@ -18,6 +18,7 @@ from stairwise.options import Algorithm, Pricing, TiersAllowed
 from stairwise.quantity import quantity
 from stairwise.rollup import Rollup
 from stairwise.tiers import Horizon, How, Kind, Tier, reads
+from stairwise.window import CumulateWindow
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +59,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pass:
-    """Tiers that one pass over the rows of a parent makes, since none of their windows overlap.
+    """Tiers that one pass over the rows of a parent makes.
 
     Attributes:
         reads: The name of the tier whose rows are passed over.
-        steps: Two or more; each reads that tier, or one of the steps before it.
+        steps: Each reads that tier, or one of the steps before it; a single one has windows that overlap.
     """
 
     reads: str
@@ -168,10 +169,11 @@ class Plan:
         roots: dict[str, str] = {}
         steps: dict[str, list[Step]] = {}
         for step in self.steps:
-            if step.reads is not None and step.how is How.DISJOINT and step.tier.tiles:
+            if step.reads is not None and step.how is How.DISJOINT and not isinstance(step.tier.window, CumulateWindow):
                 root = roots[step.tier.name] = roots.get(step.reads, step.reads)
                 steps.setdefault(root, []).append(step)
-        return tuple(Pass(reads=root, steps=tuple(of)) for root, of in steps.items() if len(of) > 1)
+        made = (Pass(reads=root, steps=tuple(of)) for root, of in steps.items())
+        return tuple(each for each in made if len(each.steps) > 1 or each.steps[0].final is not None)
 
     def check(self, after: str) -> Plan:
         """The plan itself, if it keeps its invariants.

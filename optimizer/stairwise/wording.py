@@ -83,8 +83,8 @@ def one_pass(plan: Plan, together: Pass) -> str:
     names = [label(step.tier) for step in together.steps]
     if len(names) > LISTED:
         names[LISTED - 1 :] = [f"{len(names) - LISTED + 1} more"]
-    listed = f"{', '.join(names[:-1])} and {names[-1]}"
-    return f"{listed} are made by one query, which passes over the rows of {parent_name(plan, together.reads)} once."
+    listed = f"{', '.join(names[:-1])} and {names[-1]} are" if names[1:] else f"{names[0]} is"
+    return f"{listed} made by one query, which passes over the rows of {parent_name(plan, together.reads)} once."
 
 
 def printable(text: str) -> str:

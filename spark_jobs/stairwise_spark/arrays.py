@@ -18,7 +18,7 @@ from typing import Any, NamedTuple  # noqa: TID251 - of Arrow arrays of any type
 import numpy as np
 import pyarrow as pa
 
-from stairwise_spark.folds import FOLDS, Flags, Ints, State
+from stairwise_spark.folds import FOLDS, Flags, Groups, Ints, State
 
 BLOCK_ROWS = 1 << 17  # so many rows at once; more, if one key has more
 GROUP = "_group"
@@ -65,21 +65,42 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True)
+class Hops:
+    """Windows that may overlap, in microseconds, numbered from 0.
+
+    Attributes:
+        begins: Where they begin, in order.
+        ends: Where they end, in order too.
+    """
+
+    begins: range | tuple[int, ...]
+    ends: range | tuple[int, ...]
+
+    def numbers(self, instants: Ints) -> tuple[Ints, Ints]:
+        """The first of the windows that hold each instant, and the one after the last of them."""
+        return _passed(self.ends, instants), _passed(self.begins, instants)
+
+    def bounds(self, numbers: Ints) -> tuple[Ints, Ints]:
+        """The begin and the end of each window of these numbers."""
+        return _at(self.begins, numbers), _at(self.ends, numbers)
+
+
+@dataclass(frozen=True, slots=True)
 class Branch:
     """One tier of a pass.
 
     Attributes:
         number: What `_tier` says of its rows.
         reads: The number of the tier whose rows it merges; 0: the rows that come in.
-        cut: Its windows.
-        after: Only windows that end later than this, in microseconds.
+        cut: Its windows; no branch reads one whose windows overlap.
+        after: Of a cut, only windows that end later than this, in microseconds.
         until: And not later than this.
         is_asked_for: Whether its rows come out; else they are only read.
     """
 
     number: int
     reads: int
-    cut: Cut
+    cut: Cut | Hops
     after: int
     until: int
     is_asked_for: bool = True
@@ -105,9 +126,12 @@ class Pass:
             block = _Block.of(table, self.keys, self.folds)
             made = {0: block.rows}
             for branch in self.branches:
-                made[branch.number] = rows = _merged(branch, made[branch.reads], self.folds)
-                if branch.is_asked_for and len(rows.begin):
-                    yield block.batch(branch.number, rows)
+                if isinstance(branch.cut, Hops):
+                    parts = _slid(branch.cut, made[branch.reads], self.folds)
+                else:
+                    made[branch.number] = rows = _merged(branch.cut, branch, made[branch.reads], self.folds)
+                    parts = iter([rows] if branch.is_asked_for else [])
+                yield from (block.batch(branch.number, rows) for rows in parts if len(rows.begin))
 
 
 class _Rows(NamedTuple):
@@ -121,6 +145,11 @@ class _Rows(NamedTuple):
     def taken(self, places: Ints) -> _Rows:
         states = {name: state.taken(places) for name, state in self.states.items()}
         return _Rows(self.key[places], self.begin[places], self.end[places], states)
+
+    def between(self, first: int, beyond: int) -> _Rows:
+        """Without copies."""
+        states = {name: state.between(first, beyond) for name, state in self.states.items()}
+        return _Rows(self.key[first:beyond], self.begin[first:beyond], self.end[first:beyond], states)
 
 
 class _Block(NamedTuple):
@@ -160,9 +189,45 @@ class _Block(NamedTuple):
         return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
-def _merged(branch: Branch, rows: _Rows, folds: Sequence[Fold]) -> _Rows:
+def _passed(edges: range | tuple[int, ...], instants: Ints) -> Ints:
+    """How many of the edges are not after each instant."""
+    if isinstance(edges, range):
+        return np.clip((instants - edges.start) // edges.step + 1, 0, len(edges))
+    return np.searchsorted(np.array(edges, np.int64), instants, side="right").astype(np.int64)
+
+
+def _at(edges: range | tuple[int, ...], numbers: Ints) -> Ints:
+    if isinstance(edges, range):
+        return edges.start + numbers * edges.step
+    return np.array(edges, np.int64)[numbers]
+
+
+def _slid(hops: Hops, rows: _Rows, folds: Sequence[Fold]) -> Iterator[_Rows]:
+    """The rows of windows that overlap, some at a time: each is a run of rows, from the first that it holds on."""
+    first, beyond = hops.numbers(rows.begin)
+    if not (is_held := first < beyond).all():
+        places = np.flatnonzero(is_held)
+        rows, first, beyond = rows.taken(places), first[places], beyond[places]
+    if not len(first):
+        return
+    is_same = rows.key[1:] == rows.key[:-1]
+    # A row is the first one of the windows that hold it and not the one before, and the last one likewise.
+    entered, left = beyond - first, beyond - first
+    entered[1:] -= np.where(is_same, np.maximum(beyond[:-1] - first[1:], 0), 0)
+    left[:-1] -= np.where(is_same, np.maximum(beyond[:-1] - first[1:], 0), 0)
+    entered, left = np.cumsum(entered), np.cumsum(left)
+    for start in range(0, int(entered[-1]), BLOCK_ROWS):
+        windows = np.arange(start, min(start + BLOCK_ROWS, int(entered[-1])))
+        heads, lasts = (np.searchsorted(counts, windows, side="right") for counts in (entered, left))
+        begin, end = hops.bounds(beyond[heads] - entered[heads] + windows)
+        least, most = int(heads[0]), int(lasts[-1]) + 1
+        groups = Groups(heads - least, lasts - least + 1)
+        yield _Rows(rows.key[heads], begin, end, _folded(rows.between(least, most), groups, folds))
+
+
+def _merged(cut: Cut, branch: Branch, rows: _Rows, folds: Sequence[Fold]) -> _Rows:
     """The rows of a tier: neighbours of one key and one window become one."""
-    begin, end = branch.cut.bounds(rows.begin)
+    begin, end = cut.bounds(rows.begin)
     is_wanted = (begin < end) & (end > branch.after) & (end <= branch.until)
     rows = rows._replace(begin=begin, end=end)
     if not is_wanted.all():
@@ -172,11 +237,17 @@ def _merged(branch: Branch, rows: _Rows, folds: Sequence[Fold]) -> _Rows:
     key, begin = rows.key, rows.begin
     is_next = (key[1:] != key[:-1]) | (begin[1:] != begin[:-1])
     heads = np.flatnonzero(np.concatenate(([True], is_next)))
+    states = _folded(rows, Groups.parting(heads, len(key)), folds)
+    return _Rows(key[heads], begin[heads], rows.end[heads], states)
+
+
+def _folded(rows: _Rows, groups: Groups, folds: Sequence[Fold]) -> dict[str, State]:
+    """The states of groups of rows."""
     states: dict[str, State] = {}
     for fold in folds:
-        merged = FOLDS[fold.function]([rows.states[name] for name in fold.columns], heads)
+        merged = FOLDS[fold.function]([rows.states[name] for name in fold.columns], groups)
         states.update(zip(fold.columns, merged, strict=True))
-    return _Rows(key[heads], begin[heads], rows.end[heads], states)
+    return states
 
 
 def _blocks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:

@@ -1,8 +1,7 @@
 """States of fixed width as NumPy arrays, and how those of neighbouring rows become one.
 
-Groups are rows that follow each other; `heads` says where each begins. A fold gives for each group what Spark's own
-aggregates give: NaN is greater than every number, what is under a NULL counts for nothing, and a sum that its type
-cannot hold is an error.
+Groups are rows that follow each other, and may overlap. A fold gives for each what Spark's own aggregates give: NaN is
+greater than every number, what is under a NULL counts for nothing, and a sum that its type cannot hold is an error.
 
 This module travels to Spark's Python workers with the task, so it needs nothing but NumPy.
 """
@@ -25,6 +24,10 @@ _LIMB = 32
 _DIGITS = 38  # of the widest decimal
 
 
+Merge = Callable[[Sequence[Values], Sequence[Values]], Sequence[Values]]
+"""What two runs of rows that follow each other hold together."""
+
+
 class State(NamedTuple):
     """A column of states.
 
@@ -40,67 +43,105 @@ class State(NamedTuple):
         """The states at these places."""
         return State(self.values[places], None if self.there is None else self.there[places])
 
+    def between(self, first: int, beyond: int) -> State:
+        """The states from one place until just before another."""
+        return State(self.values[first:beyond], None if self.there is None else self.there[first:beyond])
 
-def _folded(state: State, heads: Ints, function: np.ufunc, neutral: object) -> State:
+
+class Groups(NamedTuple):
+    """Runs of rows.
+
+    Attributes:
+        first: Where each begins.
+        beyond: The row after its last one.
+        are_apart: Whether each begins where the one before ends, and all rows are in one.
+    """
+
+    first: Ints
+    beyond: Ints
+    are_apart: bool = False
+
+    @classmethod
+    def parting(cls, heads: Ints, rows: int) -> Groups:
+        """So many rows in groups that begin at some of them."""
+        return cls(heads, np.append(heads[1:], rows), are_apart=True)
+
+    def merged(self, function: np.ufunc, values: Values) -> Values:
+        """The values of each group by an associative function."""
+        if function is np.add and values.dtype.kind == "i":
+            # What overflows in the totals cancels out.
+            totals = np.zeros(len(values) + 1, values.dtype)
+            np.cumsum(values, out=totals[1:])
+            return totals[self.beyond] - totals[self.first]
+        if self.are_apart:
+            with np.errstate(all="ignore"):
+                return function.reduceat(values, self.first)
+        return self.folded([values], lambda left, right: [function(left[0], right[0])])[0]
+
+    def folded(self, values: Sequence[Values], merge: Merge) -> list[Values]:
+        """The same of several arrays, merged together: runs of 1, 2, 4 and so on rows make up every group."""
+        size = self.beyond - self.first
+        at, runs, longest = self.first.copy(), list(values), int(size.max())
+        found = [np.empty(len(size), each.dtype) for each in values]
+        with np.errstate(all="ignore"):
+            for length in (1 << power for power in range(longest.bit_length())):
+                if length > 1:
+                    half = length // 2
+                    runs = list(merge([run[:-half] for run in runs], [run[half:] for run in runs]))
+                has_run, is_begun = (size & length) > 0, (size & (length - 1)) > 0
+                starts, goes_on = np.flatnonzero(has_run & ~is_begun), np.flatnonzero(has_run & is_begun)
+                more = merge([each[goes_on] for each in found], [run[at[goes_on]] for run in runs])
+                for each, run, merged in zip(found, runs, more, strict=True):
+                    each[starts], each[goes_on] = run[at[starts]], merged
+                at[has_run] += length
+        return found
+
+
+def _folded(state: State, groups: Groups, function: np.ufunc, neutral: object) -> State:
     """By a function for which `neutral` changes nothing."""
     values = state.values
     if state.there is not None:
         values = np.where(state.there, values, np.array(neutral, values.dtype))
-    merged = _added(values, heads) if function is np.add else function.reduceat(values, heads)
-    return State(merged, _found(state.there, heads))
+    return State(groups.merged(function, values), _found(state.there, groups))
 
 
-def _added(values: Values, heads: Ints) -> Values:
-    """The sums of groups; those of integers as differences of totals, which are exact even if the totals are not."""
-    if values.dtype.kind != "i":
-        return np.add.reduceat(values, heads)
-    totals = np.cumsum(values, dtype=values.dtype)[np.append(heads[1:], len(values)) - 1]
-    totals[1:] -= totals[:-1].copy()
-    return totals
-
-
-def _found(there: Flags | None, heads: Ints) -> Flags | None:
+def _found(there: Flags | None, groups: Groups) -> Flags | None:
     """For which groups there is anything."""
     if there is None:
         return None
-    found: Flags = np.logical_or.reduceat(there, heads)
+    found = groups.merged(np.add, there.astype(np.int64)) > 0
     return None if found.all() else found
 
 
-def _spread(values: Values, heads: Ints, rows: int) -> Values:
-    """What is said of each group, for each of its rows."""
-    return np.repeat(values, np.diff(np.append(heads, rows)))
-
-
-def _sum(states: Sequence[State], heads: Ints) -> list[State]:
+def _sum(states: Sequence[State], groups: Groups) -> list[State]:
     (state,) = states
     if state.values.ndim == 2:
-        return [_decimal_sum(state, heads)]
+        return [_decimal_sum(state, groups)]
     if state.values.dtype.kind == "i":
         widest = max(int(state.values.max()), -int(state.values.min()))
         if widest * len(state.values) >= 1 << 63:
-            _check_long(state, heads)
-    return [_folded(state, heads, np.add, 0)]
+            _check_long(state, groups)
+    return [_folded(state, groups, np.add, 0)]
 
 
-def _check_long(state: State, heads: Ints) -> None:
+def _check_long(state: State, groups: Groups) -> None:
     """Refuse sums that a BIGINT cannot hold, by their halves, which do not overflow."""
     halves = [State(half, state.there) for half in (state.values & _LOW, state.values >> _LIMB)]
-    if _is_beyond(_carried(halves, heads)[-1]):
+    if _is_beyond(_carried(halves, groups)[-1]):
         raise OverflowError("[ARITHMETIC_OVERFLOW] the sum of a column is more than a BIGINT holds")
 
 
-def _decimal_sum(state: State, heads: Ints) -> State:
+def _decimal_sum(state: State, groups: Groups) -> State:
     low, high = state.values[:, 0], state.values[:, 1]
     parts = [low & _LOW, (low >> _LIMB) & _LOW, high & _LOW, high >> _LIMB]
-    limbs = _carried([State(part, state.there) for part in parts], heads)
-    found = np.empty((len(heads), 2), np.int64)
+    limbs = _carried([State(part, state.there) for part in parts], groups)
+    found = np.empty((len(groups.first), 2), np.int64)
     found[:, 0] = limbs[0] | (limbs[1] << _LIMB)
     found[:, 1] = limbs[2] | (limbs[3] << _LIMB)
     greatest = 10**_DIGITS >> 64
     if _is_beyond(limbs[3]) or ((found[:, 1] < -greatest - 1) | (found[:, 1] > greatest)).any():
         raise OverflowError("[NUMERIC_VALUE_OUT_OF_RANGE] the sum of a column is more than a DECIMAL holds")
-    return State(found, _found(state.there, heads))
+    return State(found, _found(state.there, groups))
 
 
 def _is_beyond(top: Values) -> bool:
@@ -108,29 +149,29 @@ def _is_beyond(top: Values) -> bool:
     return bool(((top < -(1 << 31)) | (top >= 1 << 31)).any())
 
 
-def _carried(limbs: Sequence[State], heads: Ints) -> list[Values]:
+def _carried(limbs: Sequence[State], groups: Groups) -> list[Values]:
     """The sums of limbs of 32 bits each, the lowest first; only the highest one may be less than 0 or have more."""
-    sums = [_folded(limb, heads, np.add, 0).values for limb in limbs]
+    sums = [_folded(limb, groups, np.add, 0).values for limb in limbs]
     for less, more in pairwise(sums):
         np.add(more, less >> _LIMB, out=more)
         np.bitwise_and(less, _LOW, out=less)
     return sums
 
 
-def _min(states: Sequence[State], heads: Ints) -> list[State]:
+def _min(states: Sequence[State], groups: Groups) -> list[State]:
     (state,) = states
     if state.values.ndim == 2:
-        return [_decimal_extreme(state, heads, np.minimum)]
+        return _first(states, groups)
     if state.values.dtype.kind == "f":
-        return [_folded(state, heads, np.fmin, np.nan)]
-    return [_folded(state, heads, np.minimum, _limits(state.values)[1])]
+        return [_folded(state, groups, np.fmin, np.nan)]
+    return [_folded(state, groups, np.minimum, _limits(state.values)[1])]
 
 
-def _max(states: Sequence[State], heads: Ints) -> list[State]:
+def _max(states: Sequence[State], groups: Groups) -> list[State]:
     (state,) = states
     if state.values.ndim == 2:
-        return [_decimal_extreme(state, heads, np.maximum)]
-    return [_folded(state, heads, np.maximum, _limits(state.values)[0])]
+        return _last(states, groups)
+    return [_folded(state, groups, np.maximum, _limits(state.values)[0])]
 
 
 def _limits(values: Values) -> tuple[object, object]:
@@ -145,40 +186,27 @@ def _limits(values: Values) -> tuple[object, object]:
             return limits.min, limits.max
 
 
-def _decimal_extreme(state: State, heads: Ints, function: np.ufunc) -> State:
-    """By the upper halves, and among equal ones by the lower."""
-    place = 1 if function is np.minimum else 0
-    upper, lower = state.values[:, 1], state.values[:, 0].view(np.uint64)
-    best = _folded(State(upper, state.there), heads, function, _limits(upper)[place])
-    is_best = upper == _spread(best.values, heads, len(upper))
-    if state.there is not None:
-        is_best &= state.there
-    found = np.empty((len(heads), 2), np.int64)
-    found[:, 0] = _folded(State(lower, is_best), heads, function, _limits(lower)[place]).values.view(np.int64)
-    found[:, 1] = best.values
-    return State(found, best.there)
-
-
-def _first(states: Sequence[State], heads: Ints) -> list[State]:
+def _first(states: Sequence[State], groups: Groups) -> list[State]:
     """The pair with the least order, and among equal ones with the least value."""
-    places = _in_order(states, heads, is_last=False)
-    return [state.taken(places[heads]) for state in states]
+    return _chosen(states, groups, np.minimum)
 
 
-def _last(states: Sequence[State], heads: Ints) -> list[State]:
+def _last(states: Sequence[State], groups: Groups) -> list[State]:
     """The pair with the greatest order, and among equal ones with the greatest value."""
-    places = _in_order(states, heads, is_last=True)
-    return [state.taken(places[np.append(heads[1:], len(places)) - 1]) for state in states]
+    return _chosen(states, groups, np.maximum)
 
 
-def _in_order(states: Sequence[State], heads: Ints, *, is_last: bool) -> Ints:
-    """The places of the rows, each group in order; rows that are not there where they are not chosen."""
-    order, value = states
-    group = _spread(np.arange(len(heads)), heads, len(order.values))
-    weights = [part for state in (value, order) for part in _comparable(state.values)]
+def _chosen(states: Sequence[State], groups: Groups, function: np.ufunc) -> list[State]:
+    """The states of the first or the last row of each group if all rows were in order; rows that are not there last."""
+    order, *_ = states
+    weights = [part for state in reversed(states) for part in _comparable(state.values)]
     if order.there is not None:
-        weights.append(order.there == is_last)
-    return np.lexsort([*weights, group])
+        weights.append(order.there == (function is np.maximum))
+    places = np.lexsort(weights)
+    ranks = np.empty(len(places), np.int64)
+    ranks[places] = np.arange(len(places))
+    best = places[groups.merged(function, ranks)]
+    return [state.taken(best) for state in states]
 
 
 def _comparable(values: Values) -> list[Values]:
@@ -186,51 +214,49 @@ def _comparable(values: Values) -> list[Values]:
     return [values] if values.ndim == 1 else [values[:, 0].view(np.uint64), values[:, 1]]
 
 
-def _moments(states: Sequence[State], heads: Ints) -> list[State]:
-    """As `moments` does: the deviations within the parts, and n times those of their means from the total mean."""
-    arity = 1 if len(states) == 3 else 2
-    n = states[0].values
-    total = np.add.reduceat(n, heads)
-    with np.errstate(all="ignore"):
-        means = [_Means.of(n, mean.values, total, heads) for mean in states[1 : 1 + arity]]
-        pairs = [(0, 0)] if arity == 1 else [(0, 0), (1, 1), (0, 1)]
-        sums = [
-            np.add.reduceat(np.where(n > 0, within.values, 0.0), heads) + _between(n, means[x], means[y], heads)
-            for (x, y), within in zip(pairs, states[1 + arity :], strict=True)
-        ]
-    there = None if (total > 0).all() else total > 0
-    return [State(total, None), *(State(values, there) for values in (*(mean.total for mean in means), *sums))]
+def _moments(states: Sequence[State], groups: Groups) -> list[State]:
+    """As `moments` does: what is merged deviates from its mean as each part does, and as the parts' means differ."""
+    values = [np.where(states[0].values > 0, state.values, 0) for state in states]
+    n, *found = groups.folded(values, _joined)
+    there = None if (n > 0).all() else n > 0
+    return [State(n, None), *(State(each, there) for each in found)]
+
+
+def _joined(left: Sequence[Values], right: Sequence[Values]) -> list[Values]:
+    """Moments of two parts together: n, one mean or two, and the sums of products of deviations from them."""
+    n = left[0] + right[0]
+    share = right[0] / np.maximum(n, 1)
+    arity = 1 if len(left) == 3 else 2
+    means = [_Means.of(left, right, place) for place in range(1, 1 + arity)]
+    pairs = [(0, 0)] if arity == 1 else [(0, 0), (1, 1), (0, 1)]
+    return [
+        n,
+        *(mean.left + mean.apart * share for mean in means),
+        *(
+            left[place] + right[place] + means[x].apart * means[y].apart * (left[0] * share)
+            for place, (x, y) in enumerate(pairs, 1 + arity)
+        ),
+    ]
 
 
 class _Means(NamedTuple):
-    """Means of parts: their total mean, how far each is from it, and for which groups all are the same."""
+    """The mean of one part, and how far that of the next is from it; of an empty part it is that of the other."""
 
-    total: Values
+    left: Values
     apart: Values
-    is_constant: Flags
 
     @classmethod
-    def of(cls, n: Values, means: Values, total: Values, heads: Ints) -> _Means:
-        values = np.where(n > 0, means, 0.0)
-        least = np.fmin.reduceat(np.where(n > 0, means, np.nan), heads)
-        is_constant = least == np.maximum.reduceat(np.where(n > 0, means, -np.inf), heads)
-        centre = np.add.reduceat(n * values, heads) / total
-        # Rounding leaves the centre a little off; how far, the distances from it tell.
-        centre = centre + np.add.reduceat(n * (values - _spread(centre, heads, len(n))), heads) / total
-        centre = np.where(is_constant, least, centre)
-        return cls(centre, values - _spread(centre, heads, len(n)), is_constant)
+    def of(cls, left: Sequence[Values], right: Sequence[Values], place: int) -> _Means:
+        one = np.where(left[0] > 0, left[place], right[place])
+        other = np.where(right[0] > 0, right[place], left[place])
+        return cls(one, np.where(one == other, 0.0, other - one))
 
 
-def _between(n: Values, x: _Means, y: _Means, heads: Ints) -> Values:
-    added = np.add.reduceat(np.where(n > 0, n * x.apart * y.apart, 0.0), heads)
-    return np.where(x.is_constant | y.is_constant, 0.0, added)
+def _bitwise(function: np.ufunc, neutral: int) -> Callable[[Sequence[State], Groups], list[State]]:
+    return lambda states, groups: [_folded(states[0], groups, function, neutral)]
 
 
-def _bitwise(function: np.ufunc, neutral: int) -> Callable[[Sequence[State], Ints], list[State]]:
-    return lambda states, heads: [_folded(states[0], heads, function, neutral)]
-
-
-FOLDS: Mapping[str, Callable[[Sequence[State], Ints], list[State]]] = {
+FOLDS: Mapping[str, Callable[[Sequence[State], Groups], list[State]]] = {
     "sum": _sum,
     "min": _min,
     "max": _max,

@@ -35,10 +35,10 @@ from stairwise.tiers import Tier
 from stairwise.window import FixedWindow
 from stairwise.windowing import Interval, windows_ending
 from stairwise_spark import arrays, folds
-from stairwise_spark.arrays import GROUP, Branch, Cut, Fold, Pass
+from stairwise_spark.arrays import GROUP, Branch, Cut, Fold, Hops, Pass
 from stairwise_spark.compute import Content
 from stairwise_spark.expressions import lifted
-from stairwise_spark.grid import MICROS
+from stairwise_spark.grid import MICROS, fixed_begins
 from stairwise_spark.names import column
 from stairwise_spark.rows import NUMBER
 
@@ -129,7 +129,7 @@ def _branch(step: Step, numbers: Mapping[str, int], span: Interval, wanted: Coll
     return Branch(
         number=numbers[step.tier.name],
         reads=numbers.get(step.reads or "", 0),
-        cut=_cut(step.tier, span),
+        cut=_cut(step.tier, span) if step.final is None else _hops(step.tier, span),
         after=span.start * MICROS,
         until=span.end * MICROS,
         is_asked_for=step.tier.name in wanted,
@@ -143,3 +143,12 @@ def _cut(tier: Tier, span: Interval) -> Cut:
         return Cut(classes=tuple((modulus * MICROS, residue * MICROS) for modulus, residue in edges.classes))
     listed = list(windows_ending(window, *span))
     return Cut(begins=tuple(each.start * MICROS for each in listed), ends=tuple(each.end * MICROS for each in listed))
+
+
+def _hops(tier: Tier, span: Interval) -> Hops:
+    if isinstance(tier.window, FixedWindow):
+        begins = fixed_begins(tier.window, span)
+        first, beyond, slide, length = (n * MICROS for n in (begins.start, begins.stop, begins.step, tier.window.range))
+        return Hops(range(first, beyond, slide), range(first + length, beyond + length, slide))
+    listed = _cut(tier, span)
+    return Hops(listed.begins, listed.ends)

@@ -8,14 +8,14 @@ made of it stays where it lies.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.storagelevel import StorageLevel
 
 from stairwise.aggregate import ROWS
-from stairwise.plan import Plan, Step
+from stairwise.plan import Pass, Plan, Step
 from stairwise.windowing import Interval
 from stairwise_spark.compute import Content, computed, held
 from stairwise_spark.grid import micros
@@ -80,24 +80,24 @@ class Work:
         readers = dict.fromkeys(groups, 0)
         for step in self.plan.steps:
             name, reads = step.tier.name, step.reads
-            if name in groups and reads in groups and groups[name][0] is step:
+            if name in groups and reads in groups and _steps(groups[name])[0] is step:
                 readers[reads] += 1
         found: dict[str, Rows] = {}
         for step in self.plan.steps:
-            group = groups.get(step.tier.name, ())
-            if group and group[0] is step:
-                places = {self.storage.place(each.tier.name) for each in group if each in self.due}
-                uses = len(places) + sum(readers[each.tier.name] for each in group)
+            group = groups.get(step.tier.name)
+            if group is not None and (steps := _steps(group))[0] is step:
+                places = {self.storage.place(each.tier.name) for each in steps if each in self.due}
+                uses = len(places) + sum(readers[each.tier.name] for each in steps)
                 found |= self._made(group, found, is_kept=uses > 1)
         return found
 
-    def _groups(self) -> dict[str, Sequence[Step]]:
-        """For each tier that is needed, the steps that are done together with its own.
+    def _groups(self) -> dict[str, Step | Pass]:
+        """For each tier that is needed, its step, or the pass that makes it.
 
-        Those of a pass of the plan, if all of their windows that are needed have to be computed.
+        That is a pass of the plan, of those steps all of whose windows that are needed have to be computed.
         """
-        groups: dict[str, Sequence[Step]] = {
-            step.tier.name: (step,) for step in self.plan.steps if step.tier.name in self._needed
+        groups: dict[str, Step | Pass] = {
+            step.tier.name: step for step in self.plan.steps if step.tier.name in self._needed
         }
         for each in self.plan.passes() if self.goes_together else ():
             inside = {each.reads: True}
@@ -106,32 +106,29 @@ class Work:
                 is_whole = wanted is not None and wanted == missing and wanted.start < wanted.end
                 inside[step.tier.name] = is_whole and inside.get(step.reads or "", False)
             steps = tuple(step for step in each.steps if inside[step.tier.name])
-            if len(steps) > 1:
-                groups.update(dict.fromkeys((step.tier.name for step in steps), steps))
+            if len(steps) > 1 or any(step.final is not None for step in steps):
+                together = replace(each, steps=steps)
+                groups.update(dict.fromkeys((step.tier.name for step in steps), together))
         return groups
 
-    def _made(self, group: Sequence[Step], found: Mapping[str, Rows], *, is_kept: bool) -> dict[str, Rows]:
-        """The rows of tiers that are made together; kept in memory if they are used several times."""
-        first = group[0]
-        if len(group) == 1:
-            frame = self._frame(first, found)
-            return {
-                first.tier.name: Rows(
-                    self._kept_in_memory(first, distributed(frame, self.content.keys)) if is_kept else frame
-                )
-            }
-        root = first.reads or ""
-        parent = found[root].alone()
-        parent = parent if root in self._kept else distributed(parent, self.content.keys)
-        wanted = {step.tier.name for step in group if step in self.due or self._is_read_beside(step, group)}
-        made = made_together(parent, self.content, group, self._missing, wanted)
-        made = self._kept_in_memory(first, made) if is_kept else made
-        return {step.tier.name: Rows(made, number) for number, step in enumerate(group, 1) if step.tier.name in wanted}
+    def _made(self, group: Step | Pass, found: Mapping[str, Rows], *, is_kept: bool) -> dict[str, Rows]:
+        """The rows of a step, or of those of a pass; kept in memory if they are used several times."""
+        if isinstance(group, Step):
+            frame = self._frame(group, found)
+            kept = self._kept_in_memory(group, distributed(frame, self.content.keys)) if is_kept else frame
+            return {group.tier.name: Rows(kept)}
+        steps = group.steps
+        parent = found[group.reads].alone()
+        parent = parent if group.reads in self._kept else distributed(parent, self.content.keys)
+        wanted = {step.tier.name for step in steps if step in self.due or self._is_read_beside(step, steps)}
+        made = made_together(parent, self.content, steps, self._missing, wanted)
+        made = self._kept_in_memory(steps[0], made) if is_kept else made
+        return {step.tier.name: Rows(made, number) for number, step in enumerate(steps, 1) if step.tier.name in wanted}
 
-    def _is_read_beside(self, step: Step, group: Sequence[Step]) -> bool:
+    def _is_read_beside(self, step: Step, steps: Sequence[Step]) -> bool:
         """Whether a tier that is needed reads this one, and is not made together with it."""
         readers = self.plan.readers(step.tier.name)
-        return any(reader.tier.name in self._needed and reader not in group for reader in readers)
+        return any(reader.tier.name in self._needed and reader not in steps for reader in readers)
 
     def rows_read(self) -> int:
         """The rows of the source that were read, once all frames have been."""
@@ -193,3 +190,7 @@ class Work:
         """The frame, computed once; what is made of it stays where it lies."""
         self._kept[step.tier.name] = frame.persist(StorageLevel.MEMORY_AND_DISK)
         return frame
+
+
+def _steps(group: Step | Pass) -> tuple[Step, ...]:
+    return (group,) if isinstance(group, Step) else group.steps

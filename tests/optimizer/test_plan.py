@@ -47,12 +47,18 @@ def passes(aggregate: str, *windows: str) -> list[tuple[str, list[str]]]:
     return [(each.reads, [step.tier.name for step in each.steps]) for each in optimize(rollup).passes()]
 
 
-def test_neither_overlapping_windows_nor_single_ones_nor_sketches_are_made_in_one_pass() -> None:
+def test_windows_that_overlap_are_made_in_one_pass_with_others() -> None:
     windows = ("1m", "5m", "1h every 5m", "day in Europe/Paris")
-    assert passes("sum(fare)", *windows) == [("1m", ["5m", "day_in_europe_paris"])]
-    assert passes("sum(fare)", *windows[:3]) == []
-    assert passes("approx_distinct(rider)", *windows) == []
-    assert passes("min(fare)", "1h every 20m", "2h every 20m", "3h every 20m") == []
+    assert passes("sum(fare)", *windows) == [("1m", ["5m", "1h_every_5m", "day_in_europe_paris"])]
+    assert passes("sum(fare)", "5m", "1h every 5m") == [("5m", ["1h_every_5m"])]
+    assert passes("sum(fare)", "day in Europe/Paris", "30 days every day in Europe/Paris") != []
+
+
+def test_neither_single_ones_nor_sketches_nor_growing_ones_nor_windows_from_others_are() -> None:
+    assert passes("sum(fare)", "1m", "5m") == []
+    assert passes("approx_distinct(rider)", "1m", "5m", "1h every 5m") == []
+    assert passes("sum(fare)", "5m", "day to date every 5m in UTC") == []
+    assert passes("min(fare)", "1h every 20m", "2h every 20m", "3h every 20m") == [("20m", ["1h_every_20m"])]
 
 
 def test_a_tier_that_is_not_in_a_plan_is_not_found() -> None:

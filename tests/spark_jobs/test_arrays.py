@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stairwise_spark import arrays
-from stairwise_spark.arrays import GROUP, Branch, Cut, Fold, Pass
+from stairwise_spark.arrays import GROUP, Branch, Cut, Fold, Hops, Pass
 
 Row = tuple[str | None, int, int | None]
 FAR = 10**9
@@ -124,3 +124,45 @@ def test_rows_may_be_so_far_apart_that_key_and_begin_do_not_make_one_number(rows
     found = made(in_groups(rows), 2, Branch(1, 0, Cut(classes=((4, 0),)), -(1 << 62), 1 << 62))
     expected = plain(rows, 1, {begin: (begin, begin + 4) for _, begin, _ in rows})
     assert sorted(found, key=repr) == sorted(expected, key=repr)
+
+
+@given(
+    rows=ROWS,
+    size=st.integers(1, 7),
+    block=st.sampled_from([1, 3, 1000]),
+    window=st.tuples(st.integers(1, 6), st.integers(1, 40)),
+    span=st.tuples(st.integers(-60, 60), st.integers(0, 90)),
+)
+def test_a_window_that_overlaps_others_is_there_where_a_slice_is(
+    rows: list[Row], size: int, block: int, window: tuple[int, int], span: tuple[int, int]
+) -> None:
+    slide, length = window
+    begins = range(span[0], span[0] + span[1], slide)
+    ends = range(begins.start + length, begins.stop + length, slide)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(arrays, "BLOCK_ROWS", block)
+        found = made(
+            in_groups(rows), size,
+            Branch(1, 0, Hops(begins, ends), -FAR, FAR), Branch(2, 0, Hops(tuple(begins), tuple(ends)), -FAR, FAR),
+        )  # fmt: skip
+    expected = [
+        row
+        for number in (1, 2)
+        for begin, end in zip(begins, ends, strict=True)
+        for row in plain(rows, number, dict.fromkeys(range(begin, end), (begin, end)))
+    ]
+    assert sorted(found, key=repr) == sorted(expected, key=repr)
+
+
+def test_each_slice_is_in_as_many_windows_as_overlap() -> None:
+    rows: list[Row] = [("a", 0, 1), ("a", 1_439, 2), ("a", 5_000, 4)]
+    hops = Hops(range(-2_000, 6_000), range(-560, 7_440))
+    found = made(rows, 3, Branch(1, 0, hops, -FAR, FAR))
+    assert [row[-1] for row in found] == [1] * 1_439 + [3] + [2] * 1_439 + [4] * 1_440
+
+
+def test_a_tier_that_is_read_may_have_readers_whose_windows_overlap() -> None:
+    rows: list[Row] = [("a", instant, 1) for instant in range(6)]
+    pairs = Branch(1, 0, Cut(classes=((2, 0),)), -FAR, FAR, is_asked_for=False)
+    hops = Branch(2, 1, Hops(range(0, 4, 2), range(4, 8, 2)), -FAR, FAR)
+    assert made(rows, 2, pairs, hops) == [(2, "a", 0, 4, 4), (2, "a", 2, 6, 4)]

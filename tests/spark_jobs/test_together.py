@@ -20,7 +20,11 @@ from tests.spark_jobs.events import events
 
 pytestmark = pytest.mark.spark
 
-SPAN = Interval(-3_600, 3_600)
+SPAN = Interval(-200_000, 200_000)
+WINDOWS = (
+    "2s", "3s", "6s", "12s offset 1s", "day in Asia/Kolkata",
+    "5s every 2s", "1h every 1m", "2 days every day in Asia/Kolkata",
+)  # fmt: skip
 AGGREGATES = (
     "count()", "count(word)", "sum(long)", "sum(money)", "sum(coins) where flag", "avg(single)", "min(real)",
     "max(real)", "min(money)", "max(units)", "min(at)", "max(clock)", "min(day)", "bool_and(flag)", "bool_or(flag)",
@@ -68,8 +72,9 @@ def same(left: object, right: object) -> bool:
 
 @pytest.mark.parametrize("keys", [("key",), ("flag", "real"), ()], ids=["a text", "a truth and a double", "no keys"])
 def test_a_pass_makes_what_spark_makes_tier_by_tier(raw: DataFrame, keys: tuple[str, ...]) -> None:
-    plan, rollup = planned(AGGREGATES, keys, ("2s", "3s", "6s", "12s offset 1s", "day in Asia/Kolkata"))
+    plan, rollup = planned(AGGREGATES, keys, WINDOWS)
     (together,) = plan.passes()
+    assert sum(step.final is not None for step in together.steps) == 3
     content = content_of(raw, rollup)
     assert can_go_together(raw, content)
     frames = {together.reads: computed(plan.step(together.reads), raw, content, SPAN)}
