@@ -23,8 +23,8 @@ from stairwise_spark.versions import OLDEST_JAVA
 _ZONE, _ANSI = "spark.sql.session.timeZone", "spark.sql.ansi.enabled"
 _SEMANTICS = {_ZONE: "UTC", _ANSI: "true"}
 # Delta works out the state of a table in 50 tasks by default, does it again for the checksum of a commit, which takes
-# as long as to make a table, and VACUUM lists its files in 10,000 tasks. To describe the plan of each query in full takes
-# as long as to find it.
+# as long as to make a table, and VACUUM lists its files in 10,000 tasks. To describe the plan of each query in full
+# takes as long as to find it.
 _LITTLE_ADO = {
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.databricks.delta.allFilesInCrc.enabled": "false",
