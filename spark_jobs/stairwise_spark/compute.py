@@ -16,13 +16,14 @@ from stairwise.aggregate import ROWS, Aggregate, Partial, Sharing, partial_colum
 from stairwise.plan import Step
 from stairwise.tiers import How, Kind, Tier
 from stairwise.window import FixedWindow
-from stairwise.windowing import Interval
+from stairwise.windowing import Interval, windows_touching
 from stairwise_spark.expressions import combined, direct, lifted, lowered
 from stairwise_spark.grid import covered, in_slices, in_windows, micros, picked, reach
 from stairwise_spark.inputs import Types
 from stairwise_spark.names import column
 from stairwise_spark.rows import NUMBER, Rows
 from stairwise_spark.sliding import slid
+from stairwise_spark.spans import Spans, joined
 
 _BOUNDS = ("_begin", "_end")
 
@@ -62,6 +63,25 @@ def held(tier: Tier, span: Interval) -> Interval:
     return Interval(first, max(first, last))
 
 
+def events(tier: Tier, ends: Spans) -> Spans:
+    """When the events happen that are in the windows of a tier that end in some ranges."""
+    return joined(held(tier, span) for span in ends)
+
+
+def touched(tier: Tier, span: Interval) -> Interval:
+    """The windows that share an instant with a range, which is not empty, as those that end in (start, end]."""
+    last_instant = span.end - 1
+    if tier.window is not None:
+        first = next(windows_touching(tier.window, *span))
+        *_, last = windows_touching(tier.window, last_instant, span.end)
+        return Interval(first.end - 1, last.end)
+    classes = tier.needs.classes
+    return Interval(
+        max(span.start - (span.start - residue) % modulus for modulus, residue in classes),
+        min(last_instant - (last_instant - residue) % modulus + modulus for modulus, residue in classes),
+    )
+
+
 def computed(step: Step, parent: DataFrame, content: Content, span: Interval) -> DataFrame:
     """The step's tier, its windows that end in the span.
 
@@ -91,20 +111,18 @@ def computed(step: Step, parent: DataFrame, content: Content, span: Interval) ->
             assert_never(step.how)
 
 
-def stored(tier: Tier, rows: Rows, content: Content, chunk: Interval) -> DataFrame:
-    """The windows that end in a chunk as readers find them: bounds as timestamps, results by name, then the states.
+def stored(tier: Tier, rows: Rows, content: Content) -> DataFrame:
+    """The windows as readers find them: bounds as timestamps, results by name, then the states.
 
     In a frame of several tiers, those of all that are declared or not as this one is.
     """
-    end = column("_end")
-    frame = rows.frame.where((end > micros(chunk.start)) & (end <= micros(chunk.end)))
     results = {name for name, _ in content.results}
     lowest = [
         column(name) if name in results else lowered(aggregate, content.types).alias(name)
         for name, aggregate in content.aggregates
     ]
     states = [name for each in content.partials(keeps_values=tier.keeps_values) for name in each.columns]
-    return frame.select(
+    return rows.frame.select(
         *map(column, content.keys),
         F.timestamp_micros(column("_begin")).alias("window_start"),
         F.timestamp_micros(column("_end")).alias("window_end"),

@@ -70,11 +70,13 @@ class Summary:
         made: The digest of the plan for which all tables were found to be there and right; empty: none was.
         plan: The digest of the text of the plan that was saved last; empty: none was.
         tiers: By name.
+        source: The identity of the source that the versions are of; None: it has none.
     """
 
     made: str = ""
     plan: str = ""
     tiers: Mapping[str, Known] = field(default_factory=dict[str, Known])
+    source: str | None = None
 
     def encode(self) -> str:
         """The text, as a commit carries it."""
@@ -84,6 +86,7 @@ class Summary:
             for name, known in self.tiers.items()
         }
         document: dict[str, Json] = {"schema": _SCHEMA, "made": self.made, "plan": self.plan, "tiers": tiers}
+        document |= {} if self.source is None else {"source": self.source}
         return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
 
     @classmethod
@@ -101,7 +104,9 @@ class Summary:
             return None
         match document.get("made"), document.get("plan"), document.get("tiers"):
             case str(made), str(plan), tiers if is_object(tiers):
-                return cls(made=made, plan=plan, tiers={name: _known(each) for name, each in tiers.items()})
+                known = {name: _known(each) for name, each in tiers.items()}
+                source = document.get("source")
+                return cls(made=made, plan=plan, tiers=known, source=source if isinstance(source, str) else None)
             case _:
                 raise _refusal(document)
 
@@ -182,9 +187,10 @@ class Ledger:
         self._plans = 1 + int(rows[0]["version"]) if rows else 0
         return str(rows[0]["content"]) if rows else None
 
-    def save_report(self, run: str, text: str) -> None:
-        """The report of a run is kept; for people as ``_stairwise/runs/<run>.json``."""
-        self._add(_REPORT, _Note(run, 0, run, text))
+    def save_report(self, run: str, text: str, *, is_news: bool = True) -> None:
+        """The report of a run is kept; for people as ``_stairwise/runs/<run>.json``; only there if it is no news."""
+        if is_news:
+            self._add(_REPORT, _Note(run, 0, run, text))
         self._publish(f"runs/{_file_name(run)}.json", text)
 
     def _find(self) -> Table | None:

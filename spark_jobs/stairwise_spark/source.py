@@ -6,7 +6,9 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from math import ceil
+from operator import or_
 from urllib.parse import unquote
 
 from pyspark.errors import AnalysisException, ParseException
@@ -19,14 +21,18 @@ from stairwise.windowing import Interval
 from stairwise_spark.delta_log import Logged, read_log
 from stairwise_spark.errors import RunError, SourceError, condition, said, translated, translating, unless_refused
 from stairwise_spark.event_time import MICROS, EventTime
+from stairwise_spark.grid import within
 from stairwise_spark.names import column, quoted, without_wildcards
 from stairwise_spark.session import sql
+from stairwise_spark.spans import Spans, merged
 from stairwise_spark.source_checks import Direct, check_source, expressions, named_field, needed_fields
 
 # What DESCRIBE HISTORY says of what is no Delta table: a view, or a table of another format.
 _NO_DELTA = ("EXPECT_TABLE_NOT_VIEW", "DELTA_ONLY_OPERATION", "DELTA_TABLE_ONLY_OPERATION")
 # The folder of a partition, which may be left out when the files are read; nothing tells beforehand.
 _PARTITION = re.compile(r"/[^/]+=[^/]*/")
+# Files are skipped by so many ranges of time; more are joined for that.
+_MOST_COMPARED = 64
 # Of so many files the system is asked how large they are: it takes a second.
 _MOST_ASKED = 1_000
 
@@ -60,21 +66,24 @@ class PinnedSource:
     version: int | None
     table: str | None
 
-    def rows(self, span: Interval | None = None, counted: Observation | None = None) -> DataFrame:
-        """The rows of a span, each with `_time` in microseconds; of all time without one.
+    def rows(self, spans: Spans | None = None, counted: Observation | None = None) -> DataFrame:
+        """The rows of some spans, each with `_time` in microseconds; of all time without them.
 
         Args:
-            span: In seconds.
+            spans: In seconds.
             counted: Gets their number as ``rows`` once an action has read all of them; it costs no job.
         """
-        kept = self.frame.where(column(self.time.name).isNotNull() if span is None else self.time.may_be_in(span))
+        if spans is None:
+            kept = self.frame.where(column(self.time.name).isNotNull())
+        else:
+            near = merged(spans, _MOST_COMPARED)
+            kept = self.frame.where(reduce(or_, map(self.time.may_be_in, near), F.lit(False)))  # noqa: FBT003
         rows = kept.select(*self.columns, self.time.micros.alias("_time"))
-        if span is not None and self.time.is_local:
-            first, end = (F.lit(each * MICROS) for each in span)
-            rows = rows.where((F.col("_time") >= first) & (F.col("_time") < end))
+        if spans is not None and (self.time.is_local or len(spans) > _MOST_COMPARED):
+            rows = within(rows, F.col("_time"), spans)
         return rows if counted is None else rows.observe(counted, F.count(F.lit(1)).alias("rows"))
 
-    def files(self, spans: Sequence[Interval]) -> Files:
+    def files(self, spans: Spans) -> Files:
         """The files that have to be read for some spans; none of them is opened.
 
         Of a Delta table those that its log does not rule out; without a log, all are looked into.
@@ -85,9 +94,9 @@ class PinnedSource:
             return Files(None, None)
         return Files(len(found), self._size(found) if len(found) <= _MOST_ASKED else None)
 
-    def about_bytes(self, span: Interval) -> int | None:
-        """About how large the files of a span are at most: of very many, some are asked; None: nobody says."""
-        found = self._listed([span])
+    def about_bytes(self, spans: Spans) -> int | None:
+        """About how large the files of some spans are at most: of very many, some are asked; None: nobody says."""
+        found = self._listed(spans)
         if not found:
             return None if self.version is None else 0
         asked = found[:: ceil(len(found) / _MOST_ASKED)]
@@ -100,9 +109,9 @@ class PinnedSource:
             return None
         return read_log(self.frame.sparkSession, self.table, self.version, self.time)
 
-    def _listed(self, spans: Sequence[Interval]) -> list[str] | None:
+    def _listed(self, spans: Spans) -> list[str] | None:
         """The files that have to be read for some spans; None: nobody says, which is no reason for a run to fail."""
-        return unless_refused(lambda: sorted({file for span in spans for file in self.rows(span).inputFiles()}))
+        return unless_refused(lambda: sorted(self.rows(spans).inputFiles()))
 
     def _size(self, files: Sequence[str]) -> int | None:
         return unless_refused(lambda: _size(self.frame.sparkSession, files))
