@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from math import ceil
 from urllib.parse import unquote
 
@@ -16,7 +17,7 @@ from pyspark.sql import functions as F
 from stairwise.declared import NullTime
 from stairwise.rollup import Rollup, Source
 from stairwise.windowing import Interval
-from stairwise_spark.delta_log import Logged, read_log
+from stairwise_spark.delta_log import Logged, described, read_log
 from stairwise_spark.errors import RunError, SourceError, condition, said, translated, translating, unless_refused
 from stairwise_spark.event_time import MICROS, EventTime
 from stairwise_spark.names import column, quoted, without_wildcards
@@ -25,6 +26,8 @@ from stairwise_spark.source_checks import Direct, check_source, expressions, nam
 
 # What DESCRIBE HISTORY says of what is no Delta table: a view, or a table of another format.
 _NO_DELTA = ("EXPECT_TABLE_NOT_VIEW", "DELTA_ONLY_OPERATION", "DELTA_TABLE_ONLY_OPERATION")
+FILES = "files"
+"""The identity of a source of files."""
 # The folder of a partition, which may be left out when the files are read; nothing tells beforehand.
 _PARTITION = re.compile(r"/[^/]+=[^/]*/")
 # Of so many files the system is asked how large they are: it takes a second.
@@ -52,6 +55,9 @@ class PinnedSource:
         columns: What the rollup needs of each row, under the names that it uses.
         version: The version of a Delta table; None for everything else.
         table: The Delta table as Spark SQL names it; None for everything else.
+        where: The filter by which rows count; None: all do.
+        identity: What stays the same while versions of this source can be compared: the id of a Delta table, which
+            another one in its place does not have; one word for all files. None: nothing can be compared.
     """
 
     frame: DataFrame
@@ -59,6 +65,8 @@ class PinnedSource:
     columns: tuple[Column, ...]
     version: int | None
     table: str | None
+    where: str | None = None
+    identity: str | None = None
 
     def rows(self, span: Interval | None = None, counted: Observation | None = None) -> DataFrame:
         """The rows of a span, each with `_time` in microseconds; of all time without one.
@@ -73,6 +81,20 @@ class PinnedSource:
             first, end = (F.lit(each * MICROS) for each in span)
             rows = rows.where((F.col("_time") >= first) & (F.col("_time") < end))
         return rows if counted is None else rows.observe(counted, F.count(F.lit(1)).alias("rows"))
+
+    def rows_of(self, frame: DataFrame, spans: Sequence[Interval]) -> DataFrame:
+        """The rows of some spans in a frame that has the columns of the source, as :meth:`rows` gives them."""
+        kept = frame if self.where is None else frame.where(F.expr(self.where))
+        may_be, time = (self.time.may_be_in(each) for each in spans), F.col("_time")
+        rows = kept.where(_any_of(may_be)).select(*self.columns, self.time.micros.alias("_time"))
+        return rows.where(
+            _any_of((time >= F.lit(each.start * MICROS)) & (time < F.lit(each.end * MICROS)) for each in spans)
+        )
+
+    def at(self, version: int) -> DataFrame:
+        """All rows and columns of the Delta table, without a filter, as they were at a version."""
+        spark = self.frame.sparkSession
+        return spark.read.option("versionAsOf", version).table(self.table or "")
 
     def files(self, spans: Sequence[Interval]) -> Files:
         """The files that have to be read for some spans; none of them is opened.
@@ -164,7 +186,26 @@ def open_source(spark: SparkSession, rollup: Rollup, direct: Direct) -> PinnedSo
             columns=tuple(column(name).alias(ours) for name, ours in names.items() if not ours.startswith("_")),
             version=version,
             table=None if version is None else table,
+            where=source.where,
+            identity=_files_identity(frame, source) if version is None else described(spark, table).identity,
         )
+
+
+def _files_identity(frame: DataFrame, source: Source) -> str | None:
+    """One word for whatever is read from files as they are; None for everything else: a query, a view, a database."""
+    if source.sql is not None:
+        return None
+    if source.table is not None and frame.sparkSession.catalog.getTable(source.table).tableType.endswith("VIEW"):
+        return None
+    try:
+        _ = frame.select("_metadata.file_path").schema
+    except AnalysisException:
+        return None
+    return FILES
+
+
+def _any_of(conditions: Iterable[Column]) -> Column:
+    return reduce(lambda left, right: left | right, conditions, F.lit(False))  # noqa: FBT003 - a literal
 
 
 def _found(spark: SparkSession, source: Source) -> tuple[DataFrame, int | None]:
