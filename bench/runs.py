@@ -59,14 +59,13 @@ def computed(spark: SparkSession, plan: Plan, events: Events) -> None:
     source = open_source(spark, rollup, direct)
     types = argument_types(source.rows(), [aggregate for _, aggregate in rollup.aggregates])
     content = Content(keys=rollup.keys, aggregates=rollup.aggregates, types=types)
-    due = [step for step in plan.steps if step.tier.kind is Kind.DECLARED]
+    due = {step.tier.name: (events.span,) for step in plan.steps if step.tier.kind is Kind.DECLARED}
     work = Work(
-        plan=plan, content=content, source=source, storage=Storage.of(spark, plan), versions={},
-        covers=lambda _tier, _span: False, chunk=events.span, due=due,
+        plan=plan, content=content, source=source, storage=Storage.of(spark, plan), versions={}, available={}, due=due,
         goes_together=can_go_together(source.rows(), content),
     )  # fmt: skip
     frames = work.frames()
-    found = {id(frame): frame for frame in (frames[step.tier.name].frame for step in due)}
+    found = {id(frame): frame for frame in (frames[name].frame for name in due)}
     for frame in found.values():
         nowhere(frame)
     work.release()

@@ -138,11 +138,12 @@ class Pass:
             block = _Block.of(table, self.keys, self.folds)
             made = {0: block.rows}
             for branch in self.branches:
+                parts: Iterable[_Rows]
                 if isinstance(branch.cut, Hops):
-                    parts = (branch.asked_for(rows) for rows in _slid(branch.cut, made[branch.reads], self.folds))
+                    parts = map(branch.asked_for, _slid(branch.cut, made[branch.reads], self.folds))
                 else:
                     made[branch.number] = rows = _merged(branch.cut, branch, made[branch.reads], self.folds)
-                    parts = iter([rows] if branch.is_asked_for else [])
+                    parts = [rows] if branch.is_asked_for else []
                 yield from (block.batch(branch.number, rows) for rows in parts if len(rows.begin))
 
 

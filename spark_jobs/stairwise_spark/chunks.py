@@ -62,10 +62,7 @@ def pieces(
         length: How long a piece is, in seconds; None: as much as fits.
     """
     whole = hull(joined(each for spans in ends.values() for each in spans))
-    if length is not None:
-        found = equal(whole, length)
-    else:
-        found = fitting(plan, source, whole, tasks, read)
+    found = fitting(plan, source, whole, tasks, read) if length is None else equal(whole, length)
     cuts = {piece.end for piece in found}
     most = max(ends.values(), key=len, default=())
     cuts |= {each.end for each in most[_MOST_SPANS - 1 :: _MOST_SPANS]}

@@ -27,7 +27,7 @@ from stairwise.quantity import beside, quantity
 from stairwise.windowing import Interval
 
 if TYPE_CHECKING:
-    from stairwise_spark.engine import Request
+    from stairwise_spark.scope import Request, Scope
     from stairwise_spark.session import SessionOptions
 
 _Value = TypeVar("_Value")
@@ -39,6 +39,7 @@ class Given(Place):
     file: str
     start: int | None
     end: int | None
+    since: int | None = None
     chunk: int | None = None
     newest_first: bool = False
     restate: bool
@@ -59,13 +60,12 @@ class Given(Place):
         """How to plan."""
         return Options(calibration=chosen(self.constants))
 
-    def request(self) -> Request:
-        """What to do."""
-        from stairwise_spark.engine import Request
+    def request(self, otherwise: Scope) -> Request:
+        """What to do; without a start, something else than a range."""
+        from stairwise_spark.scope import Request
 
-        span = None if self.start is None or self.end is None else Interval(self.start, self.end)
         return Request(
-            span=span,
+            span=otherwise if self.start is None or self.end is None else Interval(self.start, self.end),
             chunk_s=self.chunk,
             newest_first=self.newest_first,
             restate=self.restate,
@@ -76,14 +76,22 @@ class Given(Place):
 
 def run(arguments: Sequence[str]) -> int:
     """Bring every tier up to date for a range; the exit code says how it went."""
-    parser = _parser("run", "Write every window that ends in the range, whole, from the events.")
+    parser = _parser(
+        "run",
+        "Bring every window up to date that is new, or that a change of the source touches; with --start and --end, "
+        "write every window that ends in the range, whole, and no other.",
+    )
+    parser.add_argument(
+        "--since", metavar="T", type=_instant, help="without --start: where to begin if nothing was ever made"
+    )
     given = parser.parse_args(arguments, namespace=Given())
-    if given.start is None or given.end is None:
-        raise UsageError(
-            "run needs --start and --end: to find out what is new or changed is not in this version yet.",
-            hint="name the range, or use stairwise backfill, which skips what is done.",
-        )
-    return _done(given)
+    if given.start is not None and given.end is None:
+        raise UsageError("run takes --start only together with --end.", hint="add --end, or leave both out.")
+    if given.start is not None and given.since is not None:
+        raise UsageError("run takes --start or --since, not both.", hint="leave out one of them.")
+    from stairwise_spark.scope import Due
+
+    return _done(given, Due(until=given.end, since=given.since))
 
 
 def backfill(arguments: Sequence[str]) -> int:
@@ -96,7 +104,9 @@ def backfill(arguments: Sequence[str]) -> int:
     given = parser.parse_args(arguments, namespace=Given())
     if (given.start is None) != (given.end is None):
         raise UsageError("backfill takes --start and --end together, or neither.", hint="add the other one.")
-    return _done(given)
+    from stairwise_spark.scope import History
+
+    return _done(given, History())
 
 
 class CalibrateGiven(Place):
@@ -182,21 +192,21 @@ def measure(rollup: Rollup, *, master: str | None, remote: str | None, conf: tup
     return statistics.measure(spark, rollup)
 
 
-def _done(given: Given) -> int:
+def _done(given: Given, otherwise: Scope) -> int:
     if given.start is not None and given.end is not None and given.start >= given.end:
         raise UsageError(
             f"the range from {format_instant(given.start)} to {format_instant(given.end)} is empty.",
             hint="let --end be later than --start.",
         )
     try:
-        return _reported(given)
+        return _reported(given, otherwise)
     except StairwiseError:
         if given.debug:
             traceback.print_exc()
         raise
 
 
-def _reported(given: Given) -> int:
+def _reported(given: Given, otherwise: Scope) -> int:
     """Do it, while saying how far it is, and say what was done."""
     started = time.monotonic()
     plan = optimize(Rollup.from_file(given.file), given.options())
@@ -207,7 +217,7 @@ def _reported(given: Given) -> int:
     spark = open_session(given.session())
     startup = time.monotonic() - started
     with Display(sys.stderr) as display:
-        report = engine.run(spark, plan, given.request(), display, startup)
+        report = engine.run(spark, plan, given.request(otherwise), display, startup)
     print(to_json(report.to_json()) if given.json else summary(report), flush=True)
     return 0
 

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from stairwise.aggregate import ROWS, Aggregate, Partial, Sharing, partial_columns
 from stairwise.plan import Step
 from stairwise.tiers import How, Kind, Tier
-from stairwise.window import FixedWindow
+from stairwise.window import FixedWindow, Window
 from stairwise.windowing import Interval, windows_touching
 from stairwise_spark.expressions import combined, direct, lifted, lowered
 from stairwise_spark.grid import covered, in_slices, in_windows, micros, picked, reach
@@ -26,6 +26,8 @@ from stairwise_spark.sliding import slid
 from stairwise_spark.spans import Spans, joined
 
 _BOUNDS = ("_begin", "_end")
+IS_PARTIAL = "is_partial"
+"""The column that says of a window, where the declaration wants both kinds, that it has not ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,12 +76,19 @@ def touched(tier: Tier, span: Interval) -> Interval:
     if tier.window is not None:
         first = next(windows_touching(tier.window, *span))
         *_, last = windows_touching(tier.window, last_instant, span.end)
-        return Interval(first.end - 1, last.end)
+        return Interval(first.end - _since_last_end(tier.window, first), last.end)
     classes = tier.needs.classes
     return Interval(
         max(span.start - (span.start - residue) % modulus for modulus, residue in classes),
         min(last_instant - (last_instant - residue) % modulus + modulus for modulus, residue in classes),
     )
+
+
+def _since_last_end(window: Window, found: Interval) -> int:
+    """At most as long ago as the window before this one ended."""
+    if isinstance(window, FixedWindow):
+        return window.slide
+    return found.end - found.start if window.is_tumbling else 1
 
 
 def computed(step: Step, parent: DataFrame, content: Content, span: Interval) -> DataFrame:
@@ -111,10 +120,16 @@ def computed(step: Step, parent: DataFrame, content: Content, span: Interval) ->
             assert_never(step.how)
 
 
-def stored(tier: Tier, rows: Rows, content: Content) -> DataFrame:
+def stored(tier: Tier, rows: Rows, content: Content, *, is_partial: bool | None = None) -> DataFrame:
     """The windows as readers find them: bounds as timestamps, results by name, then the states.
 
     In a frame of several tiers, those of all that are declared or not as this one is.
+
+    Args:
+        tier: One of those in the frame.
+        rows: The frame.
+        content: What the rows hold.
+        is_partial: Whether the windows have not ended; None: the tables do not say.
     """
     results = {name for name, _ in content.results}
     lowest = [
@@ -127,6 +142,7 @@ def stored(tier: Tier, rows: Rows, content: Content) -> DataFrame:
         F.timestamp_micros(column("_begin")).alias("window_start"),
         F.timestamp_micros(column("_end")).alias("window_end"),
         *(lowest if tier.kind is Kind.DECLARED else ()),
+        *((F.lit(is_partial).alias(IS_PARTIAL),) if tier.kind is Kind.DECLARED and is_partial is not None else ()),
         *map(column, states),
         *(() if rows.number is None else (column(NUMBER),)),
     )

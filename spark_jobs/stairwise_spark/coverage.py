@@ -27,8 +27,17 @@ _FAMILY = "stairwise.claim/"
 DOUBTFUL = -1
 
 
+def partial_at(version: int) -> int:
+    """What stands for windows that have not ended: lower than any version, and for each version another number.
+
+    >>> partial_at(0), partial_at(7)
+    (-2, -9)
+    """
+    return DOUBTFUL - 1 - version
+
+
 class Stretch(NamedTuple):
-    """The range [start, end) reflects the source at a version, or DOUBTFUL."""
+    """The range [start, end) reflects the source at a version; DOUBTFUL; or holds windows that have not ended."""
 
     start: int
     end: int
@@ -54,7 +63,7 @@ class Coverage:
             left.end < right.start or (left.end == right.start and left.version != right.version)
             for left, right in pairwise(self.stretches)
         )
-        if not is_apart or any(each.start >= each.end or each.version < DOUBTFUL for each in self.stretches):
+        if not is_apart or any(each.start >= each.end for each in self.stretches):
             raise ValueError(f"coverage {list(map(tuple, self.stretches))}: the ranges are empty or not in order.")
 
     def __repr__(self) -> str:
@@ -245,9 +254,7 @@ class State:
     coverage: Coverage
 
 
-def folded(
-    tier: str, commits: Iterable[Commit], records: Iterable[State], source: str | None = None
-) -> Coverage:
+def folded(tier: str, commits: Iterable[Commit], records: Iterable[State], source: str | None = None) -> Coverage:
     """What a tier's rows reflect of a source, by the commits of its table and by records of it.
 
     Versions of another source, which was there before under the same name, say nothing of this one: what claims them

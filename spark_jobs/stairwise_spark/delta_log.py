@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -51,6 +51,37 @@ class Logged:
 
     bytes: int
     days: tuple[Busy, ...] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Described:
+    """A Delta table as it is now.
+
+    Attributes:
+        identity: Its own; a table that comes in its place has another.
+        location: Its folder.
+        partitions: The columns by whose values its files are sorted.
+        properties: What was set for it.
+        features: Of the protocol.
+    """
+
+    identity: str
+    location: str
+    partitions: tuple[str, ...]
+    properties: Mapping[str, str]
+    features: frozenset[str]
+
+
+def described(spark: SparkSession, table: str) -> Described:
+    """A Delta table as it is now; no Spark job."""
+    detail = sql(spark, f"DESCRIBE DETAIL {table}").collect()[0]
+    return Described(
+        identity=detail["id"],
+        location=detail["location"],
+        partitions=tuple(detail["partitionColumns"]),
+        properties=detail["properties"],
+        features=frozenset(detail["tableFeatures"]),
+    )
 
 
 def busy_days(bounds: DataFrame) -> tuple[Busy, ...]:
@@ -123,9 +154,24 @@ def _live(actions: DataFrame) -> DataFrame:
 
 def _bounds(files: DataFrame, time: EventTime) -> DataFrame:
     """For each file its rows with a time, and the first and the last of those times; NULL if the log has none."""
+    given = files.select(F.col("add.stats").alias("stats"), F.col("add.deletionVector.cardinality").alias("deleted"))
+    return with_bounds(given, time).select(_ROWS, _FIRST, _LAST)
+
+
+def with_bounds(files: DataFrame, time: EventTime, name: str | None = None) -> DataFrame:
+    """The files with how many `_rows` with a time each has, or 1, and the `_first` and the `_last` of those times.
+
+    The times are in microseconds, cut to milliseconds, and NULL if the log has none; so is `_rows` then.
+
+    Args:
+        files: With the texts of their `stats`, and how many rows are `deleted`.
+        time: Of the source.
+        name: What the statistics call its column, if not as the source does.
+    """
+    theirs = time.name if name is None else name
 
     def of_time(kind: DataType) -> StructType:
-        return StructType([StructField(time.name, kind)])
+        return StructType([StructField(theirs, kind)])
 
     schema = StructType(
         [
@@ -135,15 +181,16 @@ def _bounds(files: DataFrame, time: EventTime) -> DataFrame:
             StructField("nullCount", of_time(LongType())),
         ]
     )
-    ours = quoted(time.name)
-    read = files.select(F.from_json("add.stats", schema).alias("stats"), F.col("add.deletionVector.cardinality"))
-    rows = F.col("stats.numRecords") - F.coalesce(f"stats.nullCount.{ours}", F.lit(0))
-    known = read.select(
-        F.coalesce(rows - F.coalesce("cardinality", F.lit(0)), F.lit(1)).alias(_ROWS),
-        F.col(f"stats.minValues.{ours}").alias("_low"),
-        F.col(f"stats.maxValues.{ours}").alias("_high"),
-    )
-    # The one count of microseconds is made of a column with the name that it has in the source.
-    lows = known.select(_ROWS, "_high", F.col("_low").alias(time.name)).withColumn(_FIRST, time.micros)
-    highs = lows.select(_ROWS, _FIRST, F.col("_high").alias(time.name)).withColumn(_LAST, time.micros)
-    return highs.select(_ROWS, F.when(F.col(_LAST).isNotNull(), F.col(_FIRST)).alias(_FIRST), _LAST)
+    column = quoted(theirs)
+    read = files.withColumn("_stats", F.from_json("stats", schema))
+    rows = F.col("_stats.numRecords") - F.coalesce(f"_stats.nullCount.{column}", F.lit(0))
+    known = read.withColumns(
+        {
+            _ROWS: F.coalesce(rows - F.coalesce("deleted", F.lit(0)), F.lit(1)),
+            "_low": F.col(f"_stats.minValues.{column}"),
+            "_high": F.col(f"_stats.maxValues.{column}"),
+        }
+    ).drop("_stats")
+    bounds = {bound: replace(time, name=of).micros for bound, of in ((_FIRST, "_low"), (_LAST, "_high"))}
+    found = known.withColumns(bounds).drop("_low", "_high")
+    return found.withColumn(_FIRST, F.when(F.col(_LAST).isNotNull(), F.col(_FIRST)))

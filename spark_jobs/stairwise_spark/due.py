@@ -18,7 +18,7 @@ from stairwise.windowing import Interval, windows_ending
 from stairwise_spark.changes import Changes
 from stairwise_spark.compute import held, touched
 from stairwise_spark.coverage import DOUBTFUL, Coverage, State
-from stairwise_spark.spans import Spans, common, hull, joined, without
+from stairwise_spark.spans import Spans, common, joined, without
 
 BEGINNING = -62_135_596_800
 """0001-01-01T00:00:00Z: whoever asks for everything asks for all windows since."""
@@ -98,8 +98,7 @@ def find(question: Question, states: Mapping[str, State], changes_of: ChangesOf)
     known = {name: state.coverage for name, state in states.items()}
     for version, by_tier in sorted(stale.items()):
         within = joined(_happened(tiers[name], span) for name, spans in by_tier.items() for span in spans)
-        bound = within[0].start if question.followed_from is None else question.followed_from
-        followed, late = common(within, (Interval(bound, within[-1].end),)), _before(within, bound)
+        late, followed = _parted(within, question.followed_from)
         if late:
             ignored.append(changes_of(version, slices, late))
         if followed:
@@ -107,7 +106,7 @@ def find(question: Question, states: Mapping[str, State], changes_of: ChangesOf)
         spans = changed[-1].spans if followed else ()
         for name, stretches in by_tier.items():
             held_up = joined(touched(tiers[name], span) for span in spans)
-            advanced = Coverage(tuple((*each, question.version) for each in without(stretches, held_up)))
+            advanced = Coverage.over((*each, question.version) for each in without(stretches, held_up))
             known[name] = known[name].overlaid(advanced)
     return Findings(
         due={name: _lacking(known[name], question.span, question.version) for name in question.wanted},
@@ -176,9 +175,12 @@ def _lacking(coverage: Coverage, span: Interval, version: int) -> Spans:
     return coverage.gaps(span, version)
 
 
-def _before(spans: Spans, bound: int) -> Spans:
-    whole = hull(spans)
-    return common(spans, (Interval(whole.start, bound),)) if whole.start < bound else ()
+def _parted(spans: Spans, bound: int | None) -> tuple[Spans, Spans]:
+    """What is before an instant, and what is not; all of it is not before None."""
+    if bound is None:
+        return (), spans
+    earlier = joined([Interval(BEGINNING, bound)])
+    return common(spans, earlier), without(spans, earlier)
 
 
 def _sum(changes: Sequence[Changes]) -> int | None:

@@ -8,7 +8,7 @@ next begins, and a run that died goes on where it stopped.
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -27,10 +27,10 @@ from stairwise.plan import Plan, Step
 from stairwise.rollup import Late, Rollup
 from stairwise.tiers import How, Kind
 from stairwise.windowing import Interval
-from stairwise_spark.changes import Changes, changes
+from stairwise_spark.changes import Changes, Recheck, after, before, changes
 from stairwise_spark.chunks import pieces
-from stairwise_spark.compute import Content, computed, events, held, stored
-from stairwise_spark.coverage import Coverage, State
+from stairwise_spark.compute import Content, computed, events, stored, touched
+from stairwise_spark.coverage import Coverage, State, partial_at
 from stairwise_spark.due import BEGINNING, Findings, Question, available, bare, find
 from stairwise_spark.errors import CONDITIONS_OF_VALUES, OVERFLOWS, BusyError, RunError, translating
 from stairwise_spark.expressions import argument_types, direct
@@ -46,17 +46,17 @@ from stairwise_spark.report import (
     silent,
 )
 from stairwise_spark.rows import Rows
-from stairwise_spark.scope import History as History
-from stairwise_spark.scope import Request as Request
-from stairwise_spark.scope import settled
+from stairwise_spark.scope import Due, History, Request, settled
 from stairwise_spark.session import shuffle_tasks
-from stairwise_spark.source import PinnedSource, open_source
+from stairwise_spark.source import Files, PinnedSource, open_source
 from stairwise_spark.source_checks import expressions
 from stairwise_spark.spans import Spans, common, hull, joined, without
 from stairwise_spark.storage import Storage
 from stairwise_spark.together import can_go_together
 from stairwise_spark.work import Work
 from stairwise_spark.writes import Write, Written
+
+__all__ = ["ATTEMPTS", "Due", "History", "Request", "check_same", "run"]
 
 ATTEMPTS = 5  # of a chunk, when another run was faster
 _FIRST_PAUSE = 0.2  # seconds before the second one; twice as long before each further one
@@ -108,6 +108,7 @@ class _Run:
         progress: Is told what happens.
         run_id: Names the run.
         findings: What is due.
+        open: Windows that have not ended, and are to be written all the same.
         content: What rows hold, if anything is due.
         done: The ranges of each tier that this run has brought up to date.
     """
@@ -125,9 +126,11 @@ class _Run:
     progress: Progress
     run_id: str
     findings: Findings = field(default_factory=Findings)
+    open: Mapping[str, Spans] = field(default_factory=dict[str, Spans])
     content: Content | None = None
     goes_together: bool = False
     null_times: int = 0
+    future_rows: int = 0
     done: dict[str, Spans] = field(default_factory=dict[str, Spans])
     reports: dict[str, TierReport] = field(default_factory=dict[str, TierReport])
     rows_read: int = 0
@@ -139,7 +142,7 @@ class _Run:
         if plan.declaration is None:
             raise PlanError(f"plan '{plan.rollup}': there is no declaration in it, so there is no target.")
         rollup = plan.declaration
-        _check(rollup, plan, request)
+        _check_tiers(plan, request.tiers)
         source = open_source(spark, rollup, direct)
         storage = Storage.of(spark, plan, source.identity)
         is_made = storage.is_made()
@@ -162,7 +165,7 @@ class _Run:
             run_id=f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid4().hex[:8]}",
         )
         found._find(states)
-        if found.findings.is_anything_due:
+        if found.findings.is_anything_due or found.open:
             found._prepare(is_made=is_made)
         return found
 
@@ -180,9 +183,12 @@ class _Run:
         self.storage.remember(findings.states)
         whole = dict.fromkeys(question.wanted, joined([self.span]))
         self.findings = replace(findings, due=whole) if self.request.restate else findings
+        self.open = self._open()
 
     def _changes(self, since: int, slices: EdgeSet, within: Sequence[Interval]) -> Changes:
-        return changes(self.source, since, slices, within)
+        lookbacks, ledger = self.rollup.lookback, self.storage.ledger
+        recheck = Recheck(lookbacks=lookbacks, now=int(time.time()), last=ledger.summary.rechecked)
+        return changes(self.source, None if self.source.version is None else since, slices, within, recheck)
 
     def _prepare(self, *, is_made: bool) -> None:
         """What is due can be computed, and there are tables for it."""
@@ -191,6 +197,8 @@ class _Run:
         self.content = Content(keys=self.rollup.keys, aggregates=self.rollup.aggregates, types=types)
         self.goes_together = bool(self.plan.passes()) and can_go_together(rows, self.content)
         self.null_times = self.source.check_null_times(self.rollup.null_time)
+        if self.rollup.future is not None:
+            self.future_rows = self.source.count_after(after(int(time.time()), self.rollup.future))
         if self.request.is_dry:
             return
         if not is_made:
@@ -207,11 +215,21 @@ class _Run:
             self.progress(RunBegun(span=whole, chunks=len(found), tiers=tuple(due)))
         for number, piece in enumerate(found, 1):
             self._chunk(number, piece, hull(common((piece,), joined([whole]))))
+        if self.open and not self.request.is_dry:
+            written = self._made(len(found) + 1, self.open, self.open, is_partial=True)
+            self._note([self._tier_report(self.plan.step(each.tier), (), {}, each) for each in written])
         report = self._reported(startup_seconds)
         if not self.request.is_dry:
+            self._note_rechecks()
             is_news = report.wrote_anything or self.storage.known != self.seen
             self.storage.ledger.save_report(self.run_id, to_json(report.to_json()), is_news=is_news)
         return report
+
+    def _note_rechecks(self) -> None:
+        """It is kept which lookbacks this run has done."""
+        done = {text: int(time.time()) for each in self.findings.changed for text in each.rechecked}
+        summary = self.storage.ledger.summary
+        self.storage.ledger.summary = replace(summary, rechecked={**summary.rechecked, **done})
 
     def _pieces(self) -> list[Interval]:
         """What is due in pieces, each of which is done before the next begins."""
@@ -271,17 +289,33 @@ class _Run:
         for name, spans in due.items():
             self.done[name] = joined((*self.done.get(name, _NOTHING), *spans))
         self.progress(ChunkDone(number=number))
-        return [
-            self._tier_report(step, due[step.tier.name], ends, written.get(step.tier.name)) for step in steps
-        ]
+        return [self._tier_report(step, due[step.tier.name], ends, written.get(step.tier.name)) for step in steps]
+
+    def _open(self) -> dict[str, Spans]:
+        """The windows that have begun by the end of what is asked for, and end later, unless they are as they should.
+
+        As ranges of their ends; only where the declaration wants them.
+        """
+        if not self.rollup.partial:
+            return {}
+        end, found = self.span.end, dict[str, Spans]()
+        for step in self.plan.steps:
+            if step.tier.kind is Kind.DECLARED and self._is_wanted(step):
+                begun = joined([Interval(end, touched(step.tier, Interval(end - 1, end)).end)])
+                reflected = available(self._coverage(step.tier.name), partial_at(self.version))
+                if without(begun, reflected):
+                    found[step.tier.name] = begun
+        return found
 
     def _claiming(self, name: str, spans: Spans) -> State:
         """What is known of a tier that has no row in some ranges, and needs none."""
         state = self.storage.known[name]
         return State(state.version, state.coverage.overlaid(_at(spans, self.version)))
 
-    def _made(self, number: int, due: Mapping[str, Spans], ends: Mapping[str, Spans]) -> Sequence[Written]:
-        """The due windows of a chunk are written."""
+    def _made(
+        self, number: int, due: Mapping[str, Spans], ends: Mapping[str, Spans], *, is_partial: bool = False
+    ) -> Sequence[Written]:
+        """The due windows of a chunk are written, or those that have not ended."""
         steps = [step for step in self.plan.steps if _windows_in(step, ends.get(step.tier.name, _NOTHING))]
         if self.content is None or not steps:
             return ()
@@ -297,7 +331,9 @@ class _Run:
         )
         try:
             rows = work.written(work.frames())
-            written = self.storage.write(self.run_id, self._writes(steps, rows, due, ends), self._tell(number))
+            written = self.storage.write(
+                self.run_id, self._writes(steps, rows, due, ends, is_partial=is_partial), self._tell(number)
+            )
             self.rows_read += work.rows_read()
             self.spans_read = joined((*self.spans_read, *work.spans))
         finally:
@@ -327,16 +363,24 @@ class _Run:
         return not self.request.tiers or step.tier.name in self.request.tiers
 
     def _writes(
-        self, steps: Sequence[Step], rows: Mapping[str, Rows], due: Mapping[str, Spans], ends: Mapping[str, Spans]
+        self,
+        steps: Sequence[Step],
+        rows: Mapping[str, Rows],
+        due: Mapping[str, Spans],
+        ends: Mapping[str, Spans],
+        *,
+        is_partial: bool,
     ) -> list[Write]:
         """What is to be written of each tier; tiers that were made together stay in one frame."""
+        is_marked = is_partial if self.rollup.partial else None
+        version = partial_at(self.version) if is_partial else self.version
         shared: dict[tuple[int, bool], DataFrame] = {}
         writes: list[Write] = []
         for step in steps:
             name, tier = step.tier.name, step.tier
             of = id(rows[name].frame), tier.kind is Kind.DECLARED
             if of not in shared:
-                shared[of] = stored(tier, rows[name], self._known_content)
+                shared[of] = stored(tier, rows[name], self._known_content, is_partial=is_marked)
             state = self.storage.known[name]
             is_new = not self.request.restate and all(map(state.coverage.is_untouched, ends[name]))
             writes.append(
@@ -345,7 +389,7 @@ class _Run:
                     rows=Rows(shared[of], rows[name].number),
                     ends=ends[name],
                     starts=events(tier, ends[name]),
-                    coverage=_at(due[name], self.version),
+                    coverage=_at(due[name], version),
                     untouched=state.version if is_new else None,
                 )
             )
@@ -377,6 +421,11 @@ class _Run:
             wrote=written.wrote,
         )
 
+    def _changed(self) -> Spans:
+        """When the events happened that tables did not hold, or not as they are now."""
+        found = (span for each in self.findings.changed for span in each.spans)
+        return joined((*found, *self._read(self._ends(self.findings.due))))
+
     def _reported(self, startup_seconds: float) -> RunReport:
         files = self.source.files(self.spans_read) if self.spans_read else Files()
         findings = self.findings
@@ -389,13 +438,14 @@ class _Run:
                 rows=self.rows_read,
                 files=files.count,
                 bytes=files.bytes,
-                changed=self.changed,
+                changed=self._changed(),
                 found=tuple((each.way.value, each.why) for each in (*findings.changed, *findings.ignored)),
             ),
             tiers=tuple(self.reports.get(step.tier.name, _idle(step)) for step in self.plan.steps),
             late_rows=findings.late_rows,
             ignored_rows=findings.ignored_rows,
             null_times=self.null_times,
+            future_rows=self.future_rows,
             seconds=time.monotonic() - self.began,
             startup_seconds=startup_seconds,
             is_dry=self.request.is_dry,
@@ -412,7 +462,9 @@ class _Run:
             kind = step.tier.kind is Kind.DECLARED, step.tier.keeps_values
             if kind not in found:
                 frame = computed(replace(step, reads=None, how=How.RAW), self.source.rows(), content, Interval(0, 0))
-                found[kind] = stored(step.tier, Rows(frame), content).schema
+                found[kind] = stored(
+                    step.tier, Rows(frame), content, is_partial=False if self.rollup.partial else None
+                ).schema
             schemas[step.tier.name] = found[kind]
         return schemas
 
@@ -518,5 +570,3 @@ def _check_tiers(plan: Plan, tiers: Sequence[str]) -> None:
             close = nearest(name, known)
             hint = f"did you mean '{close}'?" if close else f"there are {', '.join(known)}."
             raise UsageError(f"there is no tier '{name}'.", hint=hint)
-
-

@@ -71,12 +71,14 @@ class Summary:
         plan: The digest of the text of the plan that was saved last; empty: none was.
         tiers: By name.
         source: The identity of the source that the versions are of; None: it has none.
+        rechecked: When each declared lookback was last done, in seconds, by its text.
     """
 
     made: str = ""
     plan: str = ""
     tiers: Mapping[str, Known] = field(default_factory=dict[str, Known])
     source: str | None = None
+    rechecked: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def encode(self) -> str:
         """The text, as a commit carries it."""
@@ -87,6 +89,7 @@ class Summary:
         }
         document: dict[str, Json] = {"schema": _SCHEMA, "made": self.made, "plan": self.plan, "tiers": tiers}
         document |= {} if self.source is None else {"source": self.source}
+        document |= {"rechecked": dict(self.rechecked)} if self.rechecked else {}
         return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
 
     @classmethod
@@ -106,7 +109,13 @@ class Summary:
             case str(made), str(plan), tiers if is_object(tiers):
                 known = {name: _known(each) for name, each in tiers.items()}
                 source = document.get("source")
-                return cls(made=made, plan=plan, tiers=known, source=source if isinstance(source, str) else None)
+                return cls(
+                    made=made,
+                    plan=plan,
+                    tiers=known,
+                    source=source if isinstance(source, str) else None,
+                    rechecked=_instants(document.get("rechecked", {})),
+                )
             case _:
                 raise _refusal(document)
 
@@ -241,6 +250,12 @@ def installed_version() -> str:
 def digested(text: str) -> str:
     """The digest of a plan's text."""
     return sha256(text.encode()).hexdigest()[:16]
+
+
+def _instants(value: object) -> dict[str, int]:
+    if not is_object(value):
+        raise _refusal(value)
+    return {name: each for name, each in value.items() if isinstance(each, int)}
 
 
 def _known(value: object) -> Known:

@@ -91,6 +91,7 @@ class RunReport:
         late_rows: Rows that came after windows that hold them had been made; None: the source cannot tell.
         ignored_rows: Those of them that came too late to change anything.
         null_times: Rows without a time, left out.
+        future_rows: Rows dated further ahead than is declared, which are in no window yet.
         seconds: From when the session was ready.
         startup_seconds: Until then.
         is_dry: Whether all of it is only what would be done.
@@ -105,6 +106,7 @@ class RunReport:
     seconds: float
     late_rows: int | None = 0
     ignored_rows: int | None = 0
+    future_rows: int = 0
     startup_seconds: float = 0.0
     is_dry: bool = False
 
@@ -132,6 +134,7 @@ class RunReport:
             "late_rows": self.late_rows,
             "ignored_rows": self.ignored_rows,
             "null_times": self.null_times,
+            "future_rows": self.future_rows,
             "seconds": round(self.seconds, 3),
             "startup_seconds": round(self.startup_seconds, 3),
             "wrote_anything": self.wrote_anything,

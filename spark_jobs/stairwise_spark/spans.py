@@ -74,6 +74,4 @@ def merged(ranges: Sequence[Interval], most: int) -> Spans:
         return tuple(ranges)
     gaps = sorted((later.start - earlier.end, earlier.end) for earlier, later in pairwise(ranges))
     closed = {end for _, end in gaps[: len(ranges) - most]}
-    return joined(
-        [*ranges, *(Interval(one.end, other.start) for one, other in pairwise(ranges) if one.end in closed)]
-    )
+    return joined([*ranges, *(Interval(one.end, other.start) for one, other in pairwise(ranges) if one.end in closed)])

@@ -81,7 +81,7 @@ def test_a_pass_makes_what_spark_makes_tier_by_tier(raw: DataFrame, keys: tuple[
     for step in together.steps:
         frames[step.tier.name] = computed(step, frames[step.reads or ""], content, SPAN)
     parent = distributed(frames[together.reads], keys)
-    made = made_together(parent, content, together.steps, dict.fromkeys(frames, SPAN), frames).persist()
+    made = made_together(parent, content, together.steps, dict.fromkeys(frames, (SPAN,)), frames).persist()
     for number, step in enumerate(together.steps, 1):
         check(Rows(made, number).alone(), frames[step.tier.name], step)
     made.unpersist()
