@@ -107,7 +107,7 @@ class Listing:
                 kept.append(files.pop(each))
             else:
                 new.append(each)
-        return Split(tuple(kept), tuple([*gone, *files.values()]), tuple(new))
+        return Split(tuple(kept), (*gone, *files.values()), tuple(new))
 
     def encode(self) -> str:
         """A text of bounded length."""

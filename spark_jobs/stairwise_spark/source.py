@@ -82,11 +82,17 @@ class PinnedSource:
             rows = rows.where((F.col("_time") >= first) & (F.col("_time") < end))
         return rows if counted is None else rows.observe(counted, F.count(F.lit(1)).alias("rows"))
 
-    def rows_of(self, frame: DataFrame, spans: Sequence[Interval]) -> DataFrame:
-        """The rows of some spans in a frame that has the columns of the source, as :meth:`rows` gives them."""
+    def rows_of(self, frame: DataFrame, spans: Sequence[Interval], *others: Column) -> DataFrame:
+        """The rows of some spans in a frame that has the columns of the source, as :meth:`rows` gives them.
+
+        Args:
+            frame: Without a filter.
+            spans: In seconds.
+            others: Columns of it that are kept beside those of the rollup.
+        """
         kept = frame if self.where is None else frame.where(F.expr(self.where))
         may_be, time = (self.time.may_be_in(each) for each in spans), F.col("_time")
-        rows = kept.where(_any_of(may_be)).select(*self.columns, self.time.micros.alias("_time"))
+        rows = kept.where(_any_of(may_be)).select(*self.columns, self.time.micros.alias("_time"), *others)
         return rows.where(
             _any_of((time >= F.lit(each.start * MICROS)) & (time < F.lit(each.end * MICROS)) for each in spans)
         )
@@ -95,6 +101,12 @@ class PinnedSource:
         """All rows and columns of the Delta table, without a filter, as they were at a version."""
         spark = self.frame.sparkSession
         return spark.read.option("versionAsOf", version).table(self.table or "")
+
+    def used(self) -> frozenset[str]:
+        """The names of the columns that the rollup looks at, in lower case."""
+        given = needed_fields([self.where] if self.where is not None else [], self.frame.schema.fields)
+        names = [self.time.name, *self.rows().columns, *(field.name for field in given)]
+        return frozenset(name.lower() for name in names)
 
     def files(self, spans: Sequence[Interval]) -> Files:
         """The files that have to be read for some spans; none of them is opened.
