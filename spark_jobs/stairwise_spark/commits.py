@@ -146,7 +146,9 @@ class LoggedTime:
             return files.withColumns({each: F.lit(None).cast("bigint") for each in ("_first", "_last", "_rows")})
         if not self.is_partition:
             return with_bounds(files, self.time, self.name)
-        value = files.withColumn("_value", F.col("partitionValues")[self.name].cast(self.time.type))
+        # What is empty there is NULL.
+        text = F.nullif(F.col("partitionValues")[self.name], F.lit(""))
+        value = files.withColumn("_value", text.cast(self.time.type))
         instant = replace(self.time, name="_value").micros
         rows = F.get_json_object("stats", "$.numRecords").cast("bigint")
         return value.withColumns({"_first": instant, "_last": instant, "_rows": rows}).drop("_value")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -16,7 +16,7 @@ from stairwise_spark.commits import ChangedFile, LoggedTime, changed_files, feed
 from stairwise_spark.delta_log import described, schema_at, times_at
 from stairwise_spark.delta_rows import Question, fed_sides, sides, sides_at_the_ends
 from stairwise_spark.differences import MOST_SLICES, Difference, difference
-from stairwise_spark.errors import condition
+from stairwise_spark.errors import unless_said
 from stairwise_spark.physical import is_replaced, physical_name
 from stairwise_spark.source import PinnedSource
 
@@ -100,17 +100,18 @@ def _has_replaced(asked: Question, schema: str, schemas: Sequence[str]) -> bool:
 def _told(asked: Question, logged: _Logged) -> Changes:
     if not logged.known:
         return _nothing(asked, logged.lines)
-    try:
-        if not logged.is_all:
-            return _of_very_many(asked, logged.files)
-        if all(file.is_added for file in logged.known):
-            found = _of_added(asked, logged.known)
-        else:
-            found = _fed(asked, logged) or _of_both(asked, logged)
-    except PySparkException as error:
-        if not condition(error).startswith(_GONE):
-            raise
-        return _by_statistics(asked, logged.files, "some of these files are gone")
+    found = unless_said(_GONE, lambda: _read(asked, logged))
+    return found or _by_statistics(asked, logged.files, "some of these files are gone")
+
+
+def _read(asked: Question, logged: _Logged) -> Changes:
+    """What differs by the files, or by what stands for them."""
+    if not logged.is_all:
+        return _of_very_many(asked, logged.files)
+    if all(file.is_added for file in logged.known):
+        found = _of_added(asked, logged.known)
+    else:
+        found = _fed(asked, logged) or _of_both(asked, logged)
     return found or _by_statistics(asked, logged.files, "they are of too many versions to be read")
 
 
@@ -185,11 +186,8 @@ def _fed(asked: Question, logged: _Logged) -> Changes | None:
     bytes_ = feed_bytes(logged.lines)
     if bytes_ is None or bytes_ >= sum(file.bytes or 0 for file in logged.known):
         return None
-    try:
-        found = difference(fed_sides(asked), asked.slices)
-    except PySparkException as error:
-        if not condition(error).startswith(_NOT_FED):
-            raise
+    found = unless_said(_NOT_FED, lambda: difference(fed_sides(asked), asked.slices))
+    if found is None:
         return None
     return Changes(
         spans=common(found.spans, asked.within),

@@ -107,7 +107,7 @@ def lake(spark: SparkSession, tmp_path: Path) -> Lake:
 def test_the_feed_is_read_where_it_is_shorter(spark: SparkSession, tmp_path: Path) -> None:
     kind = Kind(properties=("'delta.enableChangeDataFeed' = true",))
     lake = Lake(spark, tmp_path / "lake")
-    lake.do(f"CREATE TABLE {{t}} USING delta TBLPROPERTIES ({kind.properties[0]}) AS {rows(kind, 0, 20_000)}")
+    lake.do(f"CREATE TABLE {{t}} USING delta TBLPROPERTIES ({kind.properties[0]}) AS {rows(kind, 0, 3_000)}")
     lake.do("UPDATE {t} SET fare = -1 WHERE id = 7", "DELETE FROM {t} WHERE id = 700")
     answer = check(lake, 0)
     assert answer.way is Way.FEED
@@ -123,10 +123,10 @@ def test_where_files_are_gone_their_times_in_the_log_count(lake: Lake) -> None:
     """Neither the log of an UPDATE nor the file says when the old rows happened: what added the file does."""
     lake.do(f"INSERT INTO {{t}} {rows(Kind(), 13, 8)}", "UPDATE {t} SET fare = 9 WHERE fare = 2")
     exact = check(lake, 1)
-    vacuum = lake.path / "_delta_log"
+    log = lake.path / "_delta_log"
     removed = [
         json.loads(line)["remove"]["path"]
-        for line in (vacuum / f"{2:020d}.json").read_text().splitlines()
+        for line in (log / f"{2:020d}.json").read_text().splitlines()
         if '"remove"' in line
     ]
     for each in removed:
@@ -134,23 +134,20 @@ def test_where_files_are_gone_their_times_in_the_log_count(lake: Lake) -> None:
     found = lake.changes(1)
     assert found.way is Way.STATISTICS
     assert slices(found) >= slices(exact)
-    assert slices(found) != set()
-    assert slices(found) <= {*range(5), *range(27, 30)}
+    assert len(slices(found)) < 20
     assert found.late_rows is None
     assert found.why == "all the time of the files that changed between versions 1 and 2: some of these files are gone"
-    (vacuum / f"{0:020d}.json").unlink()
-    (vacuum / f"{1:020d}.json").unlink()
-    shutil.copy(vacuum / f"{2:020d}.json", vacuum / f"{3:020d}.json")
 
 
 def test_where_the_log_is_gone_the_lookback_counts_else_everything(lake: Lake) -> None:
+    lake.do("ALTER TABLE {t} SET TBLPROPERTIES ('delta.checkpointInterval' = 1)")
     lake.do(f"INSERT INTO {{t}} {rows(Kind(), 13, 8)}")
     lake.do("DELETE FROM {t} WHERE id = 4")
     source = lake.source()
     (lake.path / "_delta_log" / f"{1:020d}.json").unlink()
     within = [Interval(0, 50 * 3600), Interval(60 * 3600, 101 * 3600)]
     found = changes(source, 0, HOURS, within)
-    gone = "the log no longer has all commits between versions 0 and 2"
+    gone = "the log no longer has all commits between versions 0 and 3"
     assert (found.spans, found.way) == (tuple(within), Way.EVERYTHING)
     assert found.why == f"{gone}, and no lookback is declared"
     day, week = Lookback.parse("1 day every run"), Lookback.parse("7 days daily")
