@@ -18,9 +18,11 @@ from stairwise.zones import DAY_SECONDS
 from stairwise_spark.changed import Changes, Way, cut, in_whole_slices, joined
 from stairwise_spark.delta_changes import delta_changes
 from stairwise_spark.errors import translating
+from stairwise_spark.file_changes import file_changes, listing_of
+from stairwise_spark.listing import Listing
 from stairwise_spark.source import PinnedSource
 
-__all__ = ["Changes", "Recheck", "Way", "after", "before", "changes"]
+__all__ = ["Changes", "Listing", "Recheck", "Way", "after", "before", "changes", "listing_of"]
 
 # 1970-01-01 was a Thursday.
 _MONDAY = 4 * DAY_SECONDS
@@ -59,15 +61,17 @@ def changes(
     slices: EdgeSet,
     within: Sequence[Interval],
     recheck: Recheck | None = None,
+    files: tuple[Listing, Listing] | None = None,
 ) -> Changes:
     """What differs between a version of the source and the pinned one.
 
     Args:
         source: As it is now.
-        since: The version that is known; None: there are no versions.
+        since: The version that is known; None: there are no versions, or it is not comparable.
         slices: The edges of the finest slices.
         within: The event time in question; what happened at other times is not looked at.
         recheck: What to recheck where the source cannot tell.
+        files: Of a source of files what is known, and what :func:`listing_of` gives by that.
 
     Raises:
         RunError: Spark cannot look.
@@ -75,6 +79,8 @@ def changes(
     asked = joined(within)
     if not asked:
         return Changes(spans=(), way=Way.UNCHANGED, why="nothing was asked for", late_rows=0)
+    if source.version is None and files is not None:
+        return file_changes(source, *files, slices, asked)
     if source.version is None or since is None:
         return _looked_back(slices, asked, recheck or Recheck(), "the source has no versions")
     if since == source.version:

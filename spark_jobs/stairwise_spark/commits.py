@@ -18,6 +18,7 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from stairwise.windowing import Interval
+from stairwise.zones import DAY_SECONDS
 from stairwise_spark.changed import fewer
 from stairwise_spark.delta_log import Described, with_bounds
 from stairwise_spark.errors import condition
@@ -46,7 +47,8 @@ class ChangedFile:
         is_added: Whether its rows came; else they went.
         version: One at which the table has it.
         has_vector: Whether some of its rows are deleted.
-        times: When its rows happened, in seconds; None: the log does not say.
+        times: When its rows happened at most, in seconds; None: the log does not say.
+        rows: How many rows have a time, if the log gives times and it has no vector.
         bytes: Its size; None: the log does not say.
         partition: The values of the partition columns; None: the log does not say.
     """
@@ -56,6 +58,7 @@ class ChangedFile:
     version: int
     has_vector: bool
     times: Interval | None
+    rows: int
     bytes: int | None
     partition: Mapping[str, str | None] | None
 
@@ -82,19 +85,21 @@ def read_commits(spark: SparkSession, table: Described, since: int, version: int
     return lines.select("*", F.substring(name, 1, 20).cast("bigint").alias("version"))
 
 
-def changed_files(
-    lines: DataFrame, time: EventTime, partitions: Sequence[str], within: Sequence[Interval] | None = None
-) -> DataFrame:
-    """The files whose rows came or went and may lie within some spans; rows that :func:`file_of` reads."""
+def changed_files(lines: DataFrame, time: LoggedTime, within: Sequence[Interval]) -> DataFrame:
+    """The files whose rows came or went and may lie within some spans; rows that :func:`file_of` reads.
+
+    The one without a path has all that the commits say of the table's `schemas`.
+    """
     file = F.coalesce("add", "remove")
     vector = file["deletionVector"]
-    actions = lines.where(F.isnotnull(file)).select(
+    actions = lines.where(F.isnotnull(file) | F.isnotnull("metaData")).select(
         file["path"].alias("path"),
         F.concat_ws("@", vector["storageType"], vector["pathOrInlineDv"], vector["offset"].cast("string")).alias("dv"),
         F.when(F.isnotnull("add"), 1).otherwise(-1).alias("sign"),
         F.coalesce(file["dataChange"], F.lit(True)).alias("changes"),  # noqa: FBT003 - a literal
         *(file[each].alias(each) for each in ("size", "stats", "partitionValues")),
         vector["cardinality"].alias("deleted"),
+        F.col("metaData.schemaString").alias("schema"),
         "version",
     )
     # Of one commit, what is removed comes before what is added.
@@ -108,43 +113,89 @@ def changed_files(
         F.min(F.when(~is_added, F.col("version"))).alias("removed_in"),
         F.max("size").alias("size"),
         F.max("deleted").alias("deleted"),
+        F.collect_set("schema").alias("schemas"),
         *(F.max_by(each, F.struct(F.isnotnull(each), "version")).alias(each) for each in ("stats", "partitionValues")),
     )
-    bounded = _with_times(files.where(F.col("net") != 0), time, partitions)
-    return bounded.where(_may_be_in(within)) if within is not None else bounded
+    is_table = F.isnull("path")
+    bounded = time.bounded(files.where((F.col("net") != 0) | is_table))
+    return bounded.where(is_table | _may_be_in(within, time.slack))
 
 
-def _with_times(files: DataFrame, time: EventTime, partitions: Sequence[str]) -> DataFrame:
-    """The files with the `_first` and the `_last` of their times in microseconds, NULL where the log has none."""
-    if time.name not in partitions:
-        return with_bounds(files, time)
-    value = files.withColumn("_value", F.col("partitionValues")[time.name].cast(time.type))
-    instant = replace(time, name="_value").micros
-    return value.withColumns({"_first": instant, "_last": instant}).drop("_value")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedTime:
+    """The time of the events as the log gives it.
+
+    Attributes:
+        time: Of the source.
+        name: What the files and the log call its column; None: nobody knows.
+        is_partition: Whether the files are sorted by it.
+    """
+
+    time: EventTime
+    name: str | None
+    is_partition: bool
+
+    @property
+    def slack(self) -> int:
+        """So many seconds before and after those of the log there may be events: clocks are set forward and back."""
+        return DAY_SECONDS if self.time.is_local and self.time.zone != "UTC" else 0
+
+    def bounded(self, files: DataFrame) -> DataFrame:
+        """The files with the `_first` and the `_last` of their times in microseconds, NULL where the log has none."""
+        if self.name is None:
+            return files.withColumns({each: F.lit(None).cast("bigint") for each in ("_first", "_last", "_rows")})
+        if not self.is_partition:
+            return with_bounds(files, self.time, self.name)
+        # What is empty there is NULL.
+        text = F.nullif(F.col("partitionValues")[self.name], F.lit(""))
+        value = files.withColumn("_value", text.cast(self.time.type))
+        instant = replace(self.time, name="_value").micros
+        rows = F.get_json_object("stats", "$.numRecords").cast("bigint")
+        return value.withColumns({"_first": instant, "_last": instant, "_rows": rows}).drop("_value")
 
 
-def file_of(row: Row, since: int, version: int) -> ChangedFile:
+def feed_bytes(lines: DataFrame) -> int | None:
+    """How large what a change data feed reads is; None: it was switched off by one of the commits."""
+    file = F.coalesce("add", "remove")
+    changed = F.sum(F.when(file["dataChange"], file["size"]))
+    is_on = F.lower(F.coalesce(F.col("metaData.configuration")["delta.enableChangeDataFeed"], F.lit(""))) == "true"
+    commits = lines.groupBy("version").agg(
+        F.coalesce(F.sum("cdc.size"), changed, F.lit(0)).alias("bytes"),
+        F.sum(F.when(F.isnotnull("metaData") & ~is_on, 1)).alias("off"),
+    )
+    total = commits.agg(F.sum("bytes"), F.count("off")).collect()[0]
+    return None if total[1] else int(total[0])
+
+
+def file_of(row: Row, since: int, version: int, slack: int) -> ChangedFile:
     """The file that a row of :func:`changed_files` is about, where the commits are those between two versions."""
     is_added = row["net"] > 0
     if is_added:
         at = version if row["is_there"] else row["added_in"]
     else:
         at = since if row["was_there"] else row["removed_in"] - 1
-    first, last = row["_first"], row["_last"]
     return ChangedFile(
         path=row["path"],
         is_added=is_added,
         version=at,
         has_vector=bool(row["dv"]),
-        times=None if first is None else Interval(first // MICROS, (last + _CUT) // MICROS + 1),
+        times=seconds(row, slack),
+        rows=row["_rows"] or 0,
         bytes=row["size"],
         partition=row["partitionValues"],
     )
 
 
-def _may_be_in(spans: Sequence[Interval]) -> Column:
-    first, last = F.col("_first"), F.col("_last") + F.lit(_CUT)
+def seconds(row: Row, slack: int) -> Interval | None:
+    """When the rows of a file happened at most: statistics cut times to milliseconds, which stay in their second."""
+    first, last = row["_first"], row["_last"]
+    return None if first is None else Interval(first // MICROS - slack, last // MICROS + 1 + slack)
+
+
+def _may_be_in(spans: Sequence[Interval], slack: int) -> Column:
+    first, last = F.col("_first"), F.col("_last")
     inside = (
-        (first < F.lit(each.end * MICROS)) & (last >= F.lit(each.start * MICROS)) for each in fewer(spans, _MOST_RANGES)
+        (first < F.lit((each.end + slack) * MICROS)) & (last >= F.lit((each.start - slack) * MICROS - _CUT))
+        for each in fewer(spans, _MOST_RANGES)
     )
-    return F.isnull(first) | reduce(lambda left, right: left | right, inside, F.lit(False))  # noqa: FBT003
+    return F.isnull(first) | reduce(lambda left, right: left | right, inside)

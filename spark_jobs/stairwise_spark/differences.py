@@ -38,15 +38,21 @@ class Difference:
         is_exact: Whether there is nothing else in the spans; else there were too many slices to tell them apart.
     """
 
-    spans: tuple[Interval, ...]
-    more_rows: int
+    spans: tuple[Interval, ...] = ()
+    more_rows: int = 0
     is_exact: bool = True
 
 
-def signed(rows: DataFrame, sign: int | Column, *, is_hashed: bool) -> DataFrame:
-    """What is summed of rows that have `_time`: `_sign`, and the parts of their hashes if both sides have rows."""
-    side = F.lit(sign) if isinstance(sign, int) else sign
-    parts = _parts(rows) if is_hashed else {}
+def signed(rows: DataFrame, sign: int | str, *, is_hashed: bool) -> DataFrame:
+    """What is summed of rows that have `_time`: `_sign`, and the parts of their hashes if both sides have rows.
+
+    Args:
+        rows: All columns count, but for that of the sign.
+        sign: 1 for rows that count up, -1 for those that count down; or the column that says so.
+        is_hashed: Whether both sides have rows.
+    """
+    side = F.lit(sign) if isinstance(sign, int) else F.col(sign)
+    parts = _parts(rows.drop(sign) if isinstance(sign, str) else rows) if is_hashed else {}
     return rows.select("_time", side.alias(_SIGN), *(part.alias(name) for name, part in parts.items()))
 
 

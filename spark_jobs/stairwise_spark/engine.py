@@ -27,13 +27,14 @@ from stairwise.plan import Plan, Step
 from stairwise.rollup import Late, Rollup
 from stairwise.tiers import How, Kind
 from stairwise.windowing import Interval
-from stairwise_spark.changes import Changes, Recheck, after, before, changes
+from stairwise_spark.changes import Changes, Listing, Recheck, after, before, changes, listing_of
 from stairwise_spark.chunks import pieces
 from stairwise_spark.compute import Content, computed, events, stored, touched
 from stairwise_spark.coverage import Coverage, State, partial_at
 from stairwise_spark.due import BEGINNING, Findings, Question, available, bare, find
 from stairwise_spark.errors import CONDITIONS_OF_VALUES, OVERFLOWS, BusyError, RunError, translating
 from stairwise_spark.expressions import argument_types, direct
+from stairwise_spark.ledger import Ledger
 from stairwise_spark.report import (
     ChunkBegun,
     ChunkDone,
@@ -48,7 +49,7 @@ from stairwise_spark.report import (
 from stairwise_spark.rows import Rows
 from stairwise_spark.scope import Due, History, Request, settled
 from stairwise_spark.session import shuffle_tasks
-from stairwise_spark.source import Files, PinnedSource, open_source
+from stairwise_spark.source import FILES, Files, PinnedSource, open_source
 from stairwise_spark.source_checks import expressions
 from stairwise_spark.spans import Spans, common, hull, joined, without
 from stairwise_spark.storage import Storage
@@ -58,6 +59,7 @@ from stairwise_spark.writes import Write, Written
 
 __all__ = ["ATTEMPTS", "Due", "History", "Request", "check_same", "run"]
 
+_AGAIN = "run again."
 ATTEMPTS = 5  # of a chunk, when another run was faster
 _FIRST_PAUSE = 0.2  # seconds before the second one; twice as long before each further one
 _NOTHING: Spans = ()
@@ -102,6 +104,7 @@ class _Run:
         happened: From the first event to after the last; None: nobody had to look.
         source: At one version.
         version: What claims say of the source as it is read here.
+        listing: The files of the source, if that is all it has.
         storage: The tables.
         seen: What they reflected before.
         began: When the run began, on the clock that only goes forward.
@@ -120,6 +123,7 @@ class _Run:
     happened: Interval | None
     source: PinnedSource
     version: int
+    listing: Listing | None
     storage: Storage
     seen: Mapping[str, State]
     began: float
@@ -150,6 +154,7 @@ class _Run:
             check_same(decode_plan(applied), plan)
         states = storage.states()
         span = settled(request.span, rollup, [state.coverage for state in states.values()])
+        version, listing = _pinned(source, storage.ledger, states)
         found = cls(
             plan=plan,
             rollup=rollup,
@@ -157,7 +162,8 @@ class _Run:
             span=span,
             happened=_extent(source, span),
             source=source,
-            version=_version(source, states),
+            version=version,
+            listing=listing,
             storage=storage,
             seen=states,
             began=began,
@@ -188,7 +194,9 @@ class _Run:
     def _changes(self, since: int, slices: EdgeSet, within: Sequence[Interval]) -> Changes:
         lookbacks, ledger = self.rollup.lookback, self.storage.ledger
         recheck = Recheck(lookbacks=lookbacks, now=int(time.time()), last=ledger.summary.rechecked)
-        return changes(self.source, None if self.source.version is None else since, slices, within, recheck)
+        known = None if self.listing is None else ledger.listing(since)
+        files = None if self.listing is None or known is None else (Listing.decode(known), self.listing)
+        return changes(self.source, None if self.source.version is None else since, slices, within, recheck, files)
 
     def _prepare(self, *, is_made: bool) -> None:
         """What is due can be computed, and there are tables for it."""
@@ -204,7 +212,13 @@ class _Run:
         if not is_made:
             self.storage.ensure(self._schemas(self.content))
             self._find(self.storage.states())
+        self._keep_listing()
         self.storage.ledger.save_plan(to_json(encode_plan(self.plan)))
+
+    def _keep_listing(self) -> None:
+        """What claims are going to say of the source can be looked up."""
+        if self.listing is not None and not self.storage.ledger.keep_listing(self.version, self.listing.encode()):
+            raise BusyError(f"rollup {self.rollup.name}: another run listed its files at the same time.", hint=_AGAIN)
 
     def done_all(self, startup_seconds: float) -> RunReport:
         """All that is due, chunk by chunk, and the report of it."""
@@ -222,6 +236,8 @@ class _Run:
         if not self.request.is_dry:
             self._note_rechecks()
             is_news = report.wrote_anything or self.storage.known != self.seen
+            if is_news and self.content is None:
+                self._keep_listing()
             self.storage.ledger.save_report(self.run_id, to_json(report.to_json()), is_news=is_news)
         return report
 
@@ -482,11 +498,20 @@ def _idle(step: Step) -> TierReport:
     return TierReport(name=step.tier.name, reads=step.reads, predicted_rows=0.0)
 
 
-def _version(source: PinnedSource, states: Mapping[str, State]) -> int:
-    """The version of the source; without one, a number of our own, later than all that was claimed."""
+def _pinned(source: PinnedSource, ledger: Ledger, states: Mapping[str, State]) -> tuple[int, Listing | None]:
+    """The version of the source; without one, a number of our own, and the files that it stands for, if there are."""
     if source.version is not None:
-        return source.version
-    return 1 + max((each.version for state in states.values() for each in state.coverage.stretches), default=0)
+        return source.version, None
+    if source.identity != FILES:
+        return 1 + max(
+            (each.version for state in states.values() for each in state.coverage.stretches), default=0
+        ), None
+    newest = ledger.newest_listing()
+    if newest is None:
+        return 1, listing_of(source)
+    number, text = newest
+    found = listing_of(source, Listing.decode(text))
+    return number if found.encode() == text else number + 1, found
 
 
 def _extent(source: PinnedSource, span: Interval) -> Interval | None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
@@ -28,7 +29,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from stairwise.errors import CodecError
 from stairwise.json_fields import Json
 from stairwise_spark.coverage import Coverage, State, is_list, is_object
-from stairwise_spark.errors import RunError
+from stairwise_spark.errors import CONFLICTS, RunError
 from stairwise_spark.session import sql
 from stairwise_spark.tables import Definition, Place, Table, TierTable
 
@@ -41,7 +42,7 @@ _COLUMNS = StructType(
     ]
 )
 _KIND = StructField("kind", StringType())
-_STATE, _PLAN, _REPORT = "state", "plan", "report"
+_STATE, _PLAN, _REPORT, _LISTING = "state", "plan", "report", "listing"
 _SCHEMA = "stairwise.ledger/1"
 # So many of the newest commits are looked at; others may have made some of them, without a summary.
 _NEWEST = 32
@@ -202,6 +203,26 @@ class Ledger:
             self._add(_REPORT, _Note(run, 0, run, text))
         self._publish(f"runs/{_file_name(run)}.json", text)
 
+    def newest_listing(self) -> tuple[int, str] | None:
+        """The last list of the source's files that was kept, with its number; None: there was none."""
+        if self._find() is None:
+            return None
+        row = self._notes(_LISTING).orderBy(F.desc("version")).select("version", "content").first()
+        return None if row is None else (int(row[0]), str(row[1]))
+
+    def listing(self, number: int) -> str | None:
+        """The list of the source's files of a number; None: there is none."""
+        if self._find() is None:
+            return None
+        row = self._notes(_LISTING).where(F.col("version") == number).select("content").first()
+        return None if row is None else str(row[0])
+
+    def keep_listing(self, number: int, text: str) -> bool:
+        """Whether the list of a number is this one now: of several runs that keep one, the first one has."""
+        with suppress(*CONFLICTS):  # another one was at the same instant
+            self._add(_LISTING, _Note("listing", number, "", text), once=(_LISTING, number))
+        return self.listing(number) == text
+
     def _find(self) -> Table | None:
         if self._table is None:
             self._table = Table.owned(self.spark, self.place, self.owner)
@@ -222,10 +243,10 @@ class Ledger:
     def _notes(self, kind: str) -> DataFrame:
         return self._there().now().where(F.col(_KIND.name) == kind)
 
-    def _add(self, kind: str, note: _Note) -> None:
+    def _add(self, kind: str, note: _Note, once: tuple[str, int] | None = None) -> None:
         values = {**note._asdict(), _KIND.name: kind}
         typed = (F.lit(values[each.name]).cast(each.dataType).alias(each.name) for each in (*_COLUMNS.fields, _KIND))
-        self._there().append(self.spark.range(1).coalesce(1).select(*typed), self.summary.encode())
+        self._there().append(self.spark.range(1).coalesce(1).select(*typed), self.summary.encode(), once)
 
     def _publish(self, name: str, text: str) -> None:
         """A file beside the ledger, there whole or not at all; none if the ledger is elsewhere."""

@@ -88,10 +88,16 @@ class PinnedSource:
             rows = within(rows, F.col("_time"), spans)
         return rows if counted is None else rows.observe(counted, F.count(F.lit(1)).alias("rows"))
 
-    def rows_of(self, frame: DataFrame, spans: Sequence[Interval]) -> DataFrame:
-        """The rows of some spans in a frame that has the columns of the source, as :meth:`rows` gives them."""
+    def rows_of(self, frame: DataFrame, spans: Sequence[Interval], *others: Column) -> DataFrame:
+        """The rows of some spans in a frame that has the columns of the source, as :meth:`rows` gives them.
+
+        Args:
+            frame: Without a filter.
+            spans: In seconds.
+            others: Columns of it that are kept beside those of the rollup.
+        """
         kept = frame if self.where is None else frame.where(F.expr(self.where))
-        rows = self._near(kept, tuple(spans)).select(*self.columns, self.time.micros.alias("_time"))
+        rows = self._near(kept, tuple(spans)).select(*self.columns, self.time.micros.alias("_time"), *others)
         return within(rows, F.col("_time"), tuple(spans))
 
     def at(self, version: int) -> DataFrame:
@@ -103,6 +109,12 @@ class PinnedSource:
         """The rows that may be in some spans, by a filter on the source's own column, by which files are skipped."""
         near = map(self.time.may_be_in, merged(spans, _MOST_COMPARED))
         return frame.where(reduce(or_, near, F.lit(False)))  # noqa: FBT003 - a literal
+
+    def used(self) -> frozenset[str]:
+        """The names of the columns that the rollup looks at, in lower case."""
+        given = needed_fields([self.where] if self.where is not None else [], self.frame.schema.fields)
+        names = [self.time.name, *self.rows().columns, *(field.name for field in given)]
+        return frozenset(name.lower() for name in names)
 
     def files(self, spans: Spans) -> Files:
         """The files that have to be read for some spans; none of them is opened.

@@ -172,9 +172,18 @@ class Table:
         _check_owner(place, properties, owner)
         return cls(spark, place)
 
-    def append(self, frame: DataFrame, note: str) -> None:
-        """The rows are added, in one commit that carries the note; where there is no row, without a commit."""
-        self._save(frame.write.format("delta").mode("append").option("userMetadata", note))
+    def append(self, frame: DataFrame, note: str, once: tuple[str, int] | None = None) -> None:
+        """The rows are added, in one commit that carries the note; where there is no row, without a commit.
+
+        Args:
+            frame: The rows.
+            note: What the commit says of itself.
+            once: A name and a number: nothing is added if a commit of that name and number, or a later one, is there.
+        """
+        writer = frame.write.format("delta").mode("append").option("userMetadata", note)
+        if once is not None:
+            writer = writer.option("txnAppId", once[0]).option("txnVersion", once[1])
+        self._save(writer)
 
     def replace(self, frame: DataFrame, note: str, predicate: str) -> None:
         """The rows for which the predicate is true are these now, in one commit that carries the note.
