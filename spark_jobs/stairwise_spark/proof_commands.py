@@ -89,8 +89,7 @@ class VerifyGiven(Given):
     def check(self) -> Check:
         """What is to be compared."""
         from stairwise_spark.status import BEGINNING
-        from stairwise_spark.maintain import Upkeep
-    from stairwise_spark.verify import Check
+        from stairwise_spark.verify import Check
 
         span = None
         if self.start is not None or self.end is not None:
@@ -149,7 +148,7 @@ class WhyGiven(Given):
 
 def why(arguments: Sequence[str]) -> int:
     """Say where the windows of a tier come from that hold an instant."""
-    parser = _parser("why", "Say of the windows that hold an instant who wrote them, from what, and if they are sealed.")
+    parser = _parser("why", "Say who wrote the windows that hold an instant, from what, and if they are sealed.")
     parser.add_argument("tier", metavar="TIER", help="the name of its table")
     parser.add_argument("instant", metavar="INSTANT", type=instant, help="such as 2024-01-31T06:00Z")
     given = parser.parse_args(arguments, namespace=WhyGiven())

@@ -96,9 +96,10 @@ class Why:
     def told(self) -> str:
         """The same for people."""
         parent = next((step.tier for step in self.plan.steps if step.tier.name == self.step.reads), None)
-        made = f"{way(self.step.tier, parent, self.step.how)}"
+        made = way(self.step.tier, parent, self.step.how)
         name = f"{self.plan.rollup}: {label(self.step.tier)} at {format_instant(self.at)}"
-        lines = [name, f"  {made}, from {parent_name(self.plan, self.step.reads)}; table {self.table}"]
+        of = "" if parent is None else f" of {parent_name(self.plan, self.step.reads)}"
+        lines = [name, f"  {made}{of}; table {self.table}"]
         lines += [f"  {each}" for each in self.reasons]
         if not self.origins:
             lines += ["", "  No window holds this instant."]
@@ -232,7 +233,7 @@ def _told(origin: Origin) -> Iterator[str]:
     yield f"  {origin.rows:,} row{'' if origin.rows == 1 else 's'}{of}"
     entry = origin.entry
     if entry is not None and entry.claim is not None:
-        yield f"  written by run {entry.claim.run} at {format_instant(entry.at)}, as the table's version {entry.version}"
+        yield f"  written by run {entry.claim.run} at {format_instant(entry.at)}, as version {entry.version}"
     elif origin.version is not None:
         yield "  no commit of the log wrote it: it was and is empty, or it was written before the log begins"
     if origin.version is not None and origin.version != DOUBTFUL:
