@@ -37,7 +37,6 @@ SAFE_HOURS = 168
 """Delta Lake's own retention: a reader or a run that takes longer than this loses its files."""
 REPORTS = 1_000
 _ATTEMPTS = 3
-_PAUSE = 1.0  # seconds, and as many more after each attempt
 # A partition with so many files is compacted, if they are smaller than this on average.
 _MANY, _SMALL = 4, 64_000_000
 _MANY_OF_LEDGER = 32
@@ -177,8 +176,7 @@ def maintain(spark: SparkSession, plan: Plan, upkeep: Upkeep, now: int | None = 
     with translating():
         work = _Work(spark=spark, target=target, upkeep=upkeep, due=present - target.rollup.delay.seconds)
         work.tiers()
-        work.ledger()
-        reports = work.reports()
+        reports = work.ledger()
         work.sum_up()
     return Kept(
         rollup=target.rollup.name,
@@ -212,29 +210,31 @@ class _Work:
                 table, tiers, parts, [each for found in crowded.values() for each in found], self._where(crowded)
             )
 
-    def ledger(self) -> None:
-        """The bookkeeping is in order; whoever adds to it does not conflict with compaction."""
+    def ledger(self) -> int:
+        """The bookkeeping is in order, and reports of old runs are gone; how many were."""
         ledger = self.target.storage.ledger
         table = TierTable.find(self.spark, ledger.place, self.target.rollup.name)
         if table is None:
-            return
-        parts = contents(log_files([table]))[table] or ()
-        crowded = parts if together(parts).files >= _MANY_OF_LEDGER else ()
-        self._keep(table, (), parts, crowded, "")
-
-    def reports(self) -> int:
-        """Reports of old runs are gone; how many were."""
-        if not self.done:
             return 0
+        removed, left = self._reports()
+        parts = contents(log_files([table]))[table] or ()
+        self._keep(table, (), parts, parts if together(parts).files >= _MANY_OF_LEDGER else (), "", left)
+        return removed
+
+    def _reports(self) -> tuple[int, str]:
+        """How many reports are gone; and why they were left, when runs added theirs each time."""
         ledger, most = self.target.storage.ledger, self.upkeep.reports
-        count = ledger.drop_reports(most, is_dry=self.upkeep.is_dry)
+        counts: list[int] = []
+        left = tried(lambda: counts.append(ledger.drop_reports(most, is_dry=self.upkeep.is_dry)))
+        if left:
+            return 0, f"reports {left}"
+        old: list[Path] = []
         if ledger.place.path is not None:
             files = sorted(Path(ledger.place.path).parent.glob("runs/*.json"))
             old = files[: max(0, len(files) - most)]
-            count = max(count, len(old))
-            for file in () if self.upkeep.is_dry else old:
-                file.unlink(missing_ok=True)
-        return count
+        for file in () if self.upkeep.is_dry else old:
+            file.unlink(missing_ok=True)
+        return max(counts[0], len(old)), ""
 
     def sum_up(self) -> None:
         """What the logs of the tiers say is in the bookkeeping, if they have grown."""
@@ -268,14 +268,20 @@ class _Work:
         return " OR ".join(conditions)
 
     def _keep(
-        self, table: TierTable, tiers: tuple[str, ...], parts: Sequence[Part], crowded: Sequence[Part], where: str
+        self,
+        table: TierTable,
+        tiers: tuple[str, ...],
+        parts: Sequence[Part],
+        crowded: Sequence[Part],
+        where: str,
+        left: str = "",
     ) -> None:
         """One table is in order, or why not is known."""
-        files, left = together(parts).files, ""
+        files = together(parts).files
         after = files - sum(each.files - 1 for each in crowded)
         if crowded and not self.upkeep.is_dry:
             statement = f"OPTIMIZE {table.place.identifier}{f' WHERE {where}' if where else ''}"
-            left = self._tried(lambda: self._carry_out(statement, _FEW_TASKS))
+            left = "; ".join(filter(None, (left, tried(lambda: self._carry_out(statement, _FEW_TASKS)))))
             after = together(contents(log_files([table]))[table] or ()).files
         if self.upkeep.vacuum and not self.upkeep.is_dry:
             self._vacuum(table)
@@ -302,16 +308,22 @@ class _Work:
             sql(self.spark, statement).collect()
         self.has_committed = True
 
-    def _tried(self, work: Callable[[], None]) -> str:
-        """The work is done; or why it was left, when others changed the same partitions each time."""
-        for attempt in range(1, _ATTEMPTS + 1):
-            try:
-                work()
-            except CONFLICTS:
-                time.sleep(_PAUSE * attempt)
-            else:
-                return ""
-        return f"left for next time: a run changed the same partitions, {_ATTEMPTS} times"
+
+def tried(work: Callable[[], None], pause: float = 1.0) -> str:
+    """The work is done; or why it was left, when others changed the same partitions each time.
+
+    Args:
+        work: What is to be done.
+        pause: Seconds to wait before it is done again; each time as many more.
+    """
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            work()
+        except CONFLICTS:
+            time.sleep(pause * attempt)
+        else:
+            return ""
+    return f"left for next time: runs changed the same partitions, {_ATTEMPTS} times"
 
 
 def _first_open(tier: Tier, due: int, days: int) -> int:

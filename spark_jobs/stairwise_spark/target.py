@@ -15,6 +15,7 @@ from stairwise.rollup import Rollup
 from stairwise.tiers import Kind
 from stairwise.windowing import Interval
 from stairwise_spark.coverage import DOUBTFUL, Coverage, State
+from stairwise_spark.engine import check_same
 from stairwise_spark.errors import translating
 from stairwise_spark.report import joined
 from stairwise_spark.storage import Storage
@@ -41,6 +42,7 @@ class Target:
         """What is in the target of a plan's declaration.
 
         Raises:
+            UsageError: The tables were filled with something else.
             RunError: There is something that is not ours.
         """
         with translating():
@@ -48,6 +50,7 @@ class Target:
             applied = storage.ledger.load_plan()
             if applied is not None:
                 filled = decode_plan(applied)
+                check_same(filled, plan)
                 # The tiers of another declaration are not those that are asked for.
                 if filled.declaration == plan.declaration:
                     plan, storage = filled, Storage.of(spark, filled)

@@ -285,16 +285,21 @@ class _Work:
         states = [lowered(each.aggregate, self.content.types).alias(name) for name, each in self._states(step).items()]
         return stored.select(*map(column, names), column(ROWS), *states)
 
-    def _judged(self, step: Step) -> list[Judged]:
-        """The results that are recomputed: all, but of helpers those whose states they keep."""
+    @cached_property
+    def _results(self) -> tuple[Judged, ...]:
+        """All results, with their types; Spark analyses, and runs nothing."""
+        aggregates = self.content.aggregates
         plain = (
             self.source.rows()
             .groupBy()
-            .agg(*(direct(aggregate, self.content.types).alias(name) for name, aggregate in self.content.aggregates))
+            .agg(*(direct(aggregate, self.content.types).alias(name) for name, aggregate in aggregates))
         )
         kinds = {each.name: each.dataType for each in plain.schema.fields}
-        found = [Judged(name, aggregate, kinds[name]) for name, aggregate in self.content.aggregates]
-        return [each for each in found if step.tier.kind is Kind.DECLARED or _has_state(step, each)]
+        return tuple(Judged(name, aggregate, kinds[name]) for name, aggregate in aggregates)
+
+    def _judged(self, step: Step) -> list[Judged]:
+        """The results that are recomputed: all, but of helpers those whose states they keep."""
+        return [each for each in self._results if step.tier.kind is Kind.DECLARED or _has_state(step, each)]
 
     def _states(self, step: Step) -> dict[str, Judged]:
         """The states that are compared, by what each comes to; of results that are made of the same ones, the first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -42,17 +43,26 @@ def add_events(spark: SparkSession, path: str, first: int, last: int) -> None:
     rows.write.format("delta").mode("append").save(path)
 
 
-def declared(source: str, target: Path | Catalog, layout: str = "tables", **more: object) -> Rollup:
+def declared(
+    source: str,
+    target: Path | Catalog,
+    layout: str = "tables",
+    *,
+    aggregates: Mapping[str, str] = AGGREGATES,
+    windows: tuple[str, ...] = ("20m", "30m", "1h every 30m"),
+    delay: str = "0s",
+) -> Rollup:
     """A rollup of these events."""
-    given: dict[str, object] = {"aggregates": AGGREGATES, "windows": ("20m", "30m", "1h every 30m"), **more}
-    return Rollup(  # type: ignore[arg-type] - a test names what it changes
+    return Rollup(
         name="trips",
         source=Source(path=source, time="at"),
         keys=("zone",),
+        aggregates=aggregates,
+        windows=windows,
         target=target if isinstance(target, Catalog) else str(target),
+        delay=delay,
         layout=layout,
         estimates=Estimates(rows_per_day=10**9, distinct_keys=4),
-        **given,
     )
 
 

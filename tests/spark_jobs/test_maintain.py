@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from delta.exceptions import ConcurrentAppendException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -15,7 +16,7 @@ from stairwise.errors import UsageError
 from stairwise.plan import Plan
 from stairwise.windowing import Interval
 from stairwise_spark.engine import Request, run
-from stairwise_spark.maintain import Kept, Upkeep, maintain
+from stairwise_spark.maintain import Kept, Upkeep, maintain, tried
 from stairwise_spark.session import sql
 from stairwise_spark.status import status
 from stairwise_spark.storage import Storage
@@ -129,3 +130,17 @@ def test_where_nothing_was_made_there_is_nothing_to_keep(spark: SparkSession, tm
     plan = filled(spark, declared(path, tmp_path / "rollup"))
     kept = maintain(spark, plan, Upkeep())
     assert (kept.tables, kept.told()) == ((), "trips: nothing was made yet, so there is nothing to keep.")
+
+
+def test_who_meets_runs_tries_again_and_leaves_the_rest_for_next_time() -> None:
+    met: list[int] = []
+
+    def work(most: int) -> None:
+        met.append(1)
+        if len(met) <= most:
+            raise ConcurrentAppendException("another commit came first")
+
+    assert tried(lambda: work(2), pause=0) == ""
+    met.clear()
+    assert tried(lambda: work(9), pause=0) == "left for next time: runs changed the same partitions, 3 times"
+    assert len(met) == 3

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -49,8 +49,8 @@ class Filled:
     def change(self, statement: str) -> None:
         sql(self.spark, statement)
 
-    def verify(self, **check: object) -> Proof:
-        return verify(self.spark, self.plan, replace(Check(seed=1), **check))  # type: ignore[arg-type] - by name
+    def verify(self, check: Check) -> Proof:
+        return verify(self.spark, self.plan, check)
 
 
 @pytest.fixture(scope="module")
@@ -81,14 +81,14 @@ def test_tables_that_nobody_touched_are_equal_by_every_way_of_looking(trips: Fil
     assert helpers
     # The hours before are those of other tests.
     last = hours(11, 12)
-    whole = trips.verify(span=last, helpers=True)
+    whole = trips.verify(Check(span=last, helpers=True))
     windows = {each.name: each.windows for each in whole.tiers}
     assert whole.differences == ()
     assert (windows["20m"], windows["30m"], windows["1h_every_30m"]) == (3, 2, 2)
     assert windows.keys() == {"20m", "30m", "1h_every_30m", *helpers}
-    witness = trips.verify(span=last, is_witness=True)
+    witness = trips.verify(Check(span=last, is_witness=True))
     assert (witness.total, witness.windows) == (0, 7)
-    sample = trips.verify(span=last, sample=2)
+    sample = trips.verify(Check(span=last, sample=2, seed=1))
     assert (sample.total, sample.windows) == (0, 6)
     assert "6 windows equal what the source at version 1 gives" in told(sample)
     assert "--seed 1 chooses the same again" in told(sample)
@@ -131,7 +131,7 @@ def test_what_somebody_changed_is_named(trips: Filled, hour: int, name: str) -> 
     window = f"window_end = timestamp_seconds({end})"
     trips.change(statement.format(t=trips.table("30m"), w=window))
     span = Interval(end - 1_800, end)
-    found = of(trips.verify(span=span, tiers=("30m",)))
+    found = of(trips.verify(Check(span=span, tiers=("30m",))))
     assert [each[:2] for each in found] == [("30m", (end - DAY) // 60)]
     _, _, keys, differing, stored, recomputed = found[0]
     assert (keys, differing) == ({"zone": None if "NULL" in name else 1}, column)
@@ -144,7 +144,7 @@ def test_what_somebody_changed_is_named(trips: Filled, hour: int, name: str) -> 
         assert recomputed is None
         assert isinstance(stored, dict)
         assert stored.keys() == {*AGGREGATES, "_rows"}
-    witness = trips.verify(span=span, tiers=("30m",), is_witness=True)
+    witness = trips.verify(Check(span=span, tiers=("30m",), is_witness=True))
     assert witness.total == (0 if is_hidden_from_witness else 1)
 
 
@@ -154,7 +154,7 @@ def test_a_state_that_is_wrong_is_found_before_another_tier_is_made_of_it(trips:
         state = next(name for name in trips.spark.table(trips.table(tier)).columns if name.startswith("_sum_fare"))
         at = f"window_end > timestamp_seconds({DAY}) AND window_end <= timestamp_seconds({DAY + 1_200}) AND zone = 0"
         trips.change(f"UPDATE {trips.table(tier)} SET {state} = 0 WHERE {at}")
-        found = of(trips.verify(span=Interval(DAY, DAY + 1_200), tiers=(tier,)))
+        found = of(trips.verify(Check(span=Interval(DAY, DAY + 1_200), tiers=(tier,))))
         assert {each[3] for each in found} == {state}
         assert {each[4] for each in found} == {0}
 
@@ -163,7 +163,7 @@ def test_rounding_is_no_difference(trips: Filled) -> None:
     at = f"window_end = timestamp_seconds({DAY + 11 * HOUR + 1_800})"
     trips.change(f"UPDATE {trips.table('20m')} SET mean_tip = mean_tip * (1 + 1e-12)")
     trips.change(f"UPDATE {trips.table('30m')} SET mean_tip = -0.0 - (-mean_tip), riders = riders + 0 WHERE {at}")
-    assert trips.verify(span=hours(11, 12), tiers=("20m", "30m")).total == 0
+    assert trips.verify(Check(span=hours(11, 12), tiers=("20m", "30m"))).total == 0
 
 
 def test_differences_are_limited_and_counted_and_the_repair_repairs(
@@ -270,7 +270,7 @@ def test_a_sample_reads_only_its_own_rows(trips: Filled) -> None:
 
 def test_what_cannot_be_meant_is_refused(trips: Filled, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(UsageError, match=re.escape("there is no tier '10m'. Hint: did you mean '30m'?")):
-        trips.verify(tiers=("10m",))
+        trips.verify(Check(tiers=("10m",)))
     file = on_disk(trips.rollup, tmp_path)
     assert main(["verify", file, "--start", "2024-01-02", "--end", "2024-01-01"]) == 2
     assert "is empty. Hint: let --end be later than --start." in capsys.readouterr().err
