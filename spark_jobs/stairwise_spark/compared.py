@@ -256,7 +256,8 @@ def _is_top(judged: Judged, stored: Column, exact: Column, count: Column) -> Col
         )
         return same | (is_full & (one["count"] <= last + slack))
 
-    return (F.size(stored) == F.size(exact)) & F.forall(pairs, lambda each: each) & F.forall(stored, is_known)
+    is_like = (F.size(stored) == F.size(exact)) & F.forall(pairs, lambda each: each) & F.forall(stored, is_known)
+    return stored.eqNullSafe(exact) | is_like
 
 
 def _read(text: str | None) -> Json:

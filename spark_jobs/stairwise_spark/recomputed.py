@@ -35,6 +35,7 @@ SUMMED = ("sum", "avg", "var_pop", "var_samp", "stddev_pop", "stddev_samp", "cov
 # What a sketch says may be off by so many standard errors: beyond, it is wrong, but for one window in 10,000.
 ERRORS = 4
 _LITTLE = 1e-12
+_LEAST = 1e-16  # of two numbers, what is left of their product where nothing deviates
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,16 +155,21 @@ def _proofs(judged: Judged, types: Types) -> Mapping[str, Column]:
 def _scale(aggregate: Aggregate, types: Types) -> Column:
     """How large the numbers are of which a result is the sum, where they may have cancelled each other out."""
     values = [each.cast("double") for each in inputs(aggregate.arguments, aggregate.condition, types)]
-    largest = [F.max(F.abs(each)) for each in values]
     match aggregate.definition.name:
         case "sum":
             return F.sum(F.abs(values[0]))
         case "avg":
-            return largest[0]
+            return F.avg(F.abs(values[0]))
         case "corr":
-            return F.lit(1.0)
+            return F.lit(1_000.0)
         case _:
-            return reduce(lambda one, other: one * other, largest if len(largest) > 1 else [*largest, *largest])
+            return _spread(values[0], values[-1])
+
+
+def _spread(x: Column, y: Column) -> Column:
+    """As above of what deviates from a mean: each deviation is as exact as the numbers are large."""
+    large_x, large_y = F.max(F.abs(x)), F.max(F.abs(y))
+    return large_x * F.stddev_pop(y) + large_y * F.stddev_pop(x) + large_x * large_y * F.lit(_LEAST)
 
 
 def _exact(judged: Judged, types: Types) -> Mapping[str, Column]:

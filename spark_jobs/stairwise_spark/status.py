@@ -109,12 +109,12 @@ class TierStatus:
     @property
     def gaps(self) -> tuple[Interval, ...]:
         """The holes between what is covered; and from the declared start on."""
-        known = self.coverage.stretches
+        known = [*self.covered, *doubtful(self.coverage)]
         start, due = self.clock.start, self.clock.due
         if not known:
             return () if start is None or start >= due else (Interval(start, due),)
-        first = known[0].start if start is None else start
-        return self.coverage.gaps(Interval(first, max(first, known[-1].end)))
+        first = min(each.start for each in known) if start is None else start
+        return self.coverage.gaps(Interval(first, max(first, *(each.end for each in known))))
 
     @property
     def stale(self) -> tuple[Interval, ...]:

@@ -16,6 +16,7 @@ from stairwise_spark.status import BEGINNING, Reason, Status, TierStatus
 from stairwise_spark.terminal import WIDEST, Screen, duration
 
 _NARROWEST, _WIDEST_MAP = 8, 72
+_READABLE = 40  # columns for words beside the names
 # What is not yet has at most this part of what is.
 _REST = 4
 _DRAWN, _NO_TERMINAL = ("█", "░"), ("#", ".")
@@ -167,8 +168,8 @@ def _scale(span: Interval, room: int) -> str:
     return shortened(first, room)
 
 
-def _legend(cells: Sequence[Cell], drawing: Look, width: int, margin: int) -> Iterator[str]:
-    line = ""
+def _legend(cells: Sequence[Cell], drawing: Look, width: int, indent: int) -> Iterator[str]:
+    line, margin = "", indent if width - indent >= _READABLE else 0
     for cell in cells:
         entry = f"{drawing.characters[cell]} {cell.value}"
         if line and margin + 4 + len(line) + 3 + len(entry) > width:

@@ -103,3 +103,8 @@ def older(coverage: Coverage, version: int | None) -> tuple[Interval, ...]:
         return ()
     found = (Interval(each.start, each.end) for each in coverage.stretches if DOUBTFUL < each.version < version)
     return joined(tuple(found))
+
+
+def unfinished(coverage: Coverage) -> tuple[Interval, ...]:
+    """The ranges of windows that were written before they ended, and count for nothing until then."""
+    return joined(tuple(Interval(each.start, each.end) for each in coverage.stretches if each.version < DOUBTFUL))

@@ -34,7 +34,7 @@ from stairwise_spark.names import column
 from stairwise_spark.recomputed import BOUNDS, ROWS, Judged, aggregated, count_of, counted, listed, windowed
 from stairwise_spark.source import PinnedSource, open_source
 from stairwise_spark.status import BEGINNING, ranges
-from stairwise_spark.target import Target, older, trusted
+from stairwise_spark.target import Target, older, trusted, unfinished
 from stairwise_spark.writes import instant
 
 MOST = 1_000
@@ -328,8 +328,8 @@ class _Work:
         """The rows of a table whose windows nobody claims, where all of it is verified."""
         if self.check.span is not None or self.check.sample is not None:
             return 0
-        covered = trusted(self.target.coverage(name))
-        return stored.where(~_ends(covered)).count()
+        coverage = self.target.coverage(name)
+        return stored.where(~_ends([*trusted(coverage), *unfinished(coverage)])).count()
 
 
 def _has_state(step: Step, judged: Judged) -> bool:

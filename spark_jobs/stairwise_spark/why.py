@@ -35,7 +35,7 @@ class Origin:
     Attributes:
         window: Its bounds.
         reason: Why it is not sealed; None: it is.
-        version: The version of the source that it reflects, or a later one; None: nobody says.
+        version: What is claimed of it: a version of the source, or that it is doubtful or unfinished; None: nothing.
         entry: The commit that wrote it; None: nobody did, or the log no longer says.
         written: The version of the source from which that commit made it.
         rows: How many rows it has in the table.
@@ -49,6 +49,11 @@ class Origin:
     written: int | None
     rows: int
     source_rows: int | None
+
+    @property
+    def reflected(self) -> int | None:
+        """The version of the source that it reflects, or a later one; None: nobody says."""
+        return self.version if self.version is not None and self.version > DOUBTFUL else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +166,7 @@ def held_by(tier: Tier, at: int) -> tuple[Interval, ...]:
 def _reason(coverage: Coverage, window: Interval, now: int, delay: int) -> Reason | None:
     """Why a window is not sealed; None if it is."""
     version = _version(coverage, window)
-    if version is not None:
+    if version is not None and version >= DOUBTFUL:
         return Reason.DOUBTFUL if version == DOUBTFUL else None
     if window.end > now:
         return Reason.OPEN
@@ -217,7 +222,7 @@ def _origin(origin: Origin) -> dict[str, Json]:
         "window_end": format_instant(origin.window.end),
         "sealed": origin.reason is None,
         "reason": None if origin.reason is None else origin.reason.value,
-        "source_version": None if origin.version == DOUBTFUL else origin.version,
+        "source_version": origin.reflected,
         "run_id": None if entry is None or entry.claim is None else entry.claim.run,
         "written_at": None if entry is None else format_instant(entry.at),
         "table_version": None if entry is None else entry.version,
@@ -236,12 +241,12 @@ def _told(origin: Origin) -> Iterator[str]:
         yield f"  written by run {entry.claim.run} at {format_instant(entry.at)}, as version {entry.version}"
     elif origin.version is not None:
         yield "  no commit of the log wrote it: it was and is empty, or it was written before the log begins"
-    if origin.version is not None and origin.version != DOUBTFUL:
-        yield f"  reflects version {origin.version} of the source{_since(origin)}"
+    if origin.reflected is not None:
+        yield f"  reflects version {origin.reflected} of the source{_since(origin)}"
 
 
 def _since(origin: Origin) -> str:
     """That the version was advanced without a commit, if it was: nothing in the window had changed."""
-    if origin.written is None or origin.version is None or origin.written >= origin.version:
+    if origin.written is None or origin.reflected is None or not DOUBTFUL < origin.written < origin.reflected:
         return ""
     return f"; it was written from version {origin.written}, and nothing in it has changed since"
