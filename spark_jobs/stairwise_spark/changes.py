@@ -15,12 +15,13 @@ from stairwise.span import Cadence, Lookback, Span
 from stairwise.window import Unit
 from stairwise.windowing import Interval
 from stairwise.zones import DAY_SECONDS
-from stairwise_spark.changed import Changes, Way, cut, in_whole_slices, joined
+from stairwise_spark.changed import Changes, Way
 from stairwise_spark.delta_changes import delta_changes
 from stairwise_spark.errors import translating
 from stairwise_spark.file_changes import file_changes, listing_of
 from stairwise_spark.listing import Listing
 from stairwise_spark.source import PinnedSource
+from stairwise_spark.spans import common, in_whole_slices, joined
 
 __all__ = ["Changes", "Listing", "Recheck", "Way", "after", "before", "changes", "listing_of"]
 
@@ -96,7 +97,7 @@ def _looked_back(slices: EdgeSet, within: Sequence[Interval], recheck: Recheck, 
         return Changes(spans=tuple(within), way=Way.EVERYTHING, why=f"{reason}, and no lookback is declared")
     due = recheck.due()
     end = within[-1].end
-    spans = cut(in_whole_slices(slices, [Interval(before(end, each.span), end) for each in due]), within)
+    spans = common(in_whole_slices(slices, [Interval(before(end, each.span), end) for each in due]), within)
     said = " and ".join(str(each) for each in due) or "no lookback is due"
     return Changes(
         spans=spans,

@@ -19,11 +19,11 @@ from pyspark.sql import functions as F
 
 from stairwise.windowing import Interval
 from stairwise.zones import DAY_SECONDS
-from stairwise_spark.changed import fewer
 from stairwise_spark.delta_log import Described, with_bounds
 from stairwise_spark.errors import condition
 from stairwise_spark.event_time import MICROS, EventTime
 from stairwise_spark.names import without_wildcards
+from stairwise_spark.spans import merged
 
 # Up to so many commits are named; of more, the folder is listed.
 _MOST_NAMED = 100
@@ -196,6 +196,6 @@ def _may_be_in(spans: Sequence[Interval], slack: int) -> Column:
     first, last = F.col("_first"), F.col("_last")
     inside = (
         (first < F.lit((each.end + slack) * MICROS)) & (last >= F.lit((each.start - slack) * MICROS - _CUT))
-        for each in fewer(spans, _MOST_RANGES)
+        for each in merged(spans, _MOST_RANGES)
     )
     return F.isnull(first) | reduce(lambda left, right: left | right, inside)

@@ -23,7 +23,7 @@ from stairwise_spark.inputs import Types
 from stairwise_spark.names import column
 from stairwise_spark.rows import NUMBER, Rows
 from stairwise_spark.sliding import slid
-from stairwise_spark.spans import Spans, joined
+from stairwise_spark.spans import Spans, hull, in_whole_slices, joined
 
 _BOUNDS = ("_begin", "_end")
 IS_PARTIAL = "is_partial"
@@ -72,16 +72,11 @@ def events(tier: Tier, ends: Spans) -> Spans:
 
 def touched(tier: Tier, span: Interval) -> Interval:
     """The windows that share an instant with a range, which is not empty, as those that end in (start, end]."""
-    last_instant = span.end - 1
     if tier.window is not None:
         first = next(windows_touching(tier.window, *span))
-        *_, last = windows_touching(tier.window, last_instant, span.end)
+        *_, last = windows_touching(tier.window, span.end - 1, span.end)
         return Interval(first.end - _since_last_end(tier.window, first), last.end)
-    classes = tier.needs.classes
-    return Interval(
-        max(span.start - (span.start - residue) % modulus for modulus, residue in classes),
-        min(last_instant - (last_instant - residue) % modulus + modulus for modulus, residue in classes),
-    )
+    return hull(in_whole_slices(tier.needs, [span]))
 
 
 def _since_last_end(window: Window, found: Interval) -> int:

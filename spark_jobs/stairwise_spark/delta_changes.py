@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from stairwise.edges import EdgeSet
 from stairwise.windowing import Interval
-from stairwise_spark.changed import Changes, Way, common, in_whole_slices, joined
+from stairwise_spark.changed import Changes, Way
 from stairwise_spark.commits import ChangedFile, LoggedTime, changed_files, feed_bytes, file_of, read_commits, seconds
 from stairwise_spark.delta_log import described, schema_at, times_at
 from stairwise_spark.delta_rows import Question, fed_sides, sides, sides_at_the_ends
@@ -44,6 +44,7 @@ def delta_changes(
     within: Sequence[Interval],
     most_files: int = MOST_FILES,
 ) -> Changes | Untold:
+from stairwise_spark.spans import in_whole_slices, joined, meeting
     """What differs between a version of a Delta table and the pinned one; or why that cannot be told.
 
     Args:
@@ -170,7 +171,7 @@ def _of_very_many(asked: Question, files: DataFrame) -> Changes:
     total = files.agg(F.count("path"), F.sum("size")).collect()[0]
     why = f"the rows of the {total[0]:,} files that the log {asked.between} added and removed were compared"
     return Changes(
-        spans=common(found.spans, asked.within),
+        spans=meeting(found.spans, asked.within),
         way=Way.LOG,
         why=_said(why, found),
         late_rows=found.more_rows,
@@ -190,7 +191,7 @@ def _fed(asked: Question, logged: _Logged) -> Changes | None:
     if found is None:
         return None
     return Changes(
-        spans=common(found.spans, asked.within),
+        spans=meeting(found.spans, asked.within),
         way=Way.FEED,
         why=_said(f"the change data feed {asked.between} was read", found),
         late_rows=found.more_rows,
@@ -202,7 +203,7 @@ def _fed(asked: Question, logged: _Logged) -> Changes | None:
 def _answer(asked: Question, way: Way, why: str, found: Difference, opened: Sequence[ChangedFile]) -> Changes:
     sizes = [file.bytes for file in opened]
     return Changes(
-        spans=common(found.spans, asked.within),
+        spans=meeting(found.spans, asked.within),
         way=way,
         why=_said(why, found),
         late_rows=found.more_rows,
@@ -219,7 +220,7 @@ def _by_statistics(asked: Question, files: DataFrame, reason: str) -> Changes:
     """Wherever a file that changed may have rows, by the log; of removed files where these were added."""
     times = _known_times(asked, files)
     is_known = times is not None
-    spans = asked.within if times is None else common(in_whole_slices(asked.slices, times), asked.within)
+    spans = asked.within if times is None else meeting(in_whole_slices(asked.slices, times), asked.within)
     which = (
         "all the time of the files that changed" if is_known else "everything, as files changed whose time is unknown,"
     )

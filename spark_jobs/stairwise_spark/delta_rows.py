@@ -14,7 +14,6 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from stairwise.edges import EdgeSet
 from stairwise.windowing import Interval
-from stairwise_spark.changed import cut, fewer
 from stairwise_spark.commits import ChangedFile, LoggedTime
 from stairwise_spark.delta_log import Described
 from stairwise_spark.differences import signed
@@ -31,6 +30,8 @@ _PLAIN = frozenset(
         *("v2Checkpoint", "vacuumProtocolCheck"),
     }
 )
+from stairwise_spark.spans import common, joined, merged
+
 _SCHEME = r"^[A-Za-z][A-Za-z0-9+.-]*:/*"
 _ADDED = ("insert", "update_postimage")
 
@@ -105,7 +106,7 @@ def _ranges(asked: Question, files: Sequence[ChangedFile]) -> Sequence[Interval]
     times = [file.times for file in files if file.times is not None]
     if len(times) < len(files):
         return asked.within
-    return fewer(cut(times, asked.within), _MOST_RANGES)
+    return merged(common(joined(times), asked.within), _MOST_RANGES)
 
 
 def _direct(asked: Question, files: Sequence[ChangedFile]) -> DataFrame:

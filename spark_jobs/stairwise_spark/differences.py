@@ -17,10 +17,10 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructTy
 
 from stairwise.edges import EdgeSet
 from stairwise.windowing import Interval
-from stairwise_spark.changed import joined
 from stairwise_spark.event_time import MICROS
 from stairwise_spark.grid import in_slices
 from stairwise_spark.names import column
+from stairwise_spark.spans import joined
 
 MOST_SLICES = 100_000
 _SEEDS = (1, 2)

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from stairwise.edges import EdgeSet
 from stairwise.windowing import Interval
-from stairwise_spark.changed import Changes, Way, common, in_whole_slices
+from stairwise_spark.changed import Changes, Way
 from stairwise_spark.differences import MOST_SLICES, difference, signed
 from stairwise_spark.errors import translating
 from stairwise_spark.event_time import MICROS
@@ -43,6 +43,7 @@ def listing_of(source: PinnedSource, before: Listing | None = None) -> Listing:
 def file_changes(
     source: PinnedSource, before: Listing, now: Listing, slices: EdgeSet, within: Sequence[Interval]
 ) -> Changes:
+from stairwise_spark.spans import in_whole_slices, meeting
     """What differs between two lists of the files of a source.
 
     Args:
@@ -63,11 +64,11 @@ def file_changes(
     if gone:
         times = [part.times for part in (*gone, *new) if part.times is not None]
         return Changes(
-            spans=common(in_whole_slices(slices, times), within),
+            spans=meeting(in_whole_slices(slices, times), within),
             way=Way.LISTING,
             why=f"{_counted(gone)} removed or written again, so all the time of these and of those that came",
         )
-    late = [part for part in new if part.times is not None and common([part.times], within)]
+    late = [part for part in new if part.times is not None and meeting([part.times], within)]
     if not late:
         why = f"{_counted(new)} added, without rows of the time in question"
         return Changes(spans=(), way=Way.LISTING, why=why, late_rows=0)
@@ -78,7 +79,7 @@ def file_changes(
     if not found.is_exact:
         why += f"; of more than {MOST_SLICES:,} slices neighbours were joined"
     return Changes(
-        spans=common(found.spans, within),
+        spans=meeting(found.spans, within),
         way=Way.LISTING,
         why=why,
         late_rows=found.more_rows,

@@ -31,7 +31,7 @@ from stairwise.json_fields import Json
 from stairwise_spark.coverage import Coverage, State, is_list, is_object
 from stairwise_spark.errors import CONFLICTS, RunError
 from stairwise_spark.session import sql
-from stairwise_spark.tables import Definition, Place, Table, TierTable
+from stairwise_spark.tables import Definition, Place, Table, TierTable, literal
 
 _COLUMNS = StructType(
     [
@@ -222,6 +222,27 @@ class Ledger:
         with suppress(*CONFLICTS):  # another one was at the same instant
             self._add(_LISTING, _Note("listing", number, "", text), once=(_LISTING, number))
         return self.listing(number) == text
+
+    def reports(self, since: str = "", most: int = 1) -> tuple[str, ...]:
+        """The reports of the newest runs, the newest first; of none before a run, by which older files are skipped."""
+        if self._find() is None:
+            return ()
+        rows = self._notes(_REPORT).where(F.col("name") >= since).orderBy(F.desc("name")).limit(most).collect()
+        return tuple(str(row["content"]) for row in rows)
+
+    def drop_reports(self, most: int, *, is_dry: bool = False) -> int:
+        """Only so many of the newest reports are kept, and no state from before them; how many reports go.
+
+        What a run needs stands in the commits, so no row of a state is ever read again.
+        """
+        if self._find() is None:
+            return 0
+        names = [str(row["name"]) for row in self._notes(_REPORT).select("name").orderBy(F.desc("name")).collect()]
+        if len(names) > most and not is_dry:
+            kinds, oldest = ", ".join(map(literal, (_STATE, _REPORT))), literal(names[most - 1])
+            old = f"kind IN ({kinds}) AND name < {oldest}"
+            sql(self.spark, f"DELETE FROM {self.place.identifier} WHERE {old}")  # noqa: S608 - all of it quoted
+        return max(0, len(names) - most)
 
     def _find(self) -> Table | None:
         if self._table is None:

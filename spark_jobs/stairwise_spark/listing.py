@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from stairwise.errors import CodecError
 from stairwise.windowing import Interval
-from stairwise_spark.changed import joined
 from stairwise_spark.coverage import is_list, is_object
+from stairwise_spark.spans import joined
 
 _SCHEMA = "stairwise.listing/1"
 _MOST_FILES, _MOST_GROUPS = 500, 200

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
+from stairwise.edges import EdgeSet
 from stairwise.windowing import Interval
 
 Spans = tuple[Interval, ...]
@@ -64,14 +65,45 @@ def hull(ranges: Sequence[Interval]) -> Interval:
     return Interval(ranges[0].start, ranges[-1].end) if ranges else Interval(0, 0)
 
 
-def merged(ranges: Sequence[Interval], most: int) -> Spans:
-    """At most so many ranges that hold these: those nearest to each other become one.
+def meeting(spans: Sequence[Interval], others: Sequence[Interval]) -> Spans:
+    """The spans of some that meet others, whole.
+
+    >>> meeting([Interval(0, 5), Interval(6, 8)], [Interval(4, 5), Interval(8, 9)])
+    (Interval(start=0, end=5),)
+    """
+    known, found, place = joined(others), list[Interval](), 0
+    for each in joined(spans):
+        while place < len(known) and known[place].end <= each.start:
+            place += 1
+        if place < len(known) and known[place].start < each.end:
+            found.append(each)
+    return tuple(found)
+
+
+def merged(spans: Iterable[Interval], most: int) -> Spans:
+    """At most so many ranges that hold these; the shortest gaps between neighbours are given up.
 
     >>> merged((Interval(0, 1), Interval(2, 3), Interval(9, 10)), 2)
     (Interval(start=0, end=3), Interval(start=9, end=10))
     """
-    if len(ranges) <= most:
-        return tuple(ranges)
-    gaps = sorted((later.start - earlier.end, earlier.end) for earlier, later in pairwise(ranges))
-    closed = {end for _, end in gaps[: len(ranges) - most]}
-    return joined([*ranges, *(Interval(one.end, other.start) for one, other in pairwise(ranges) if one.end in closed)])
+    known = joined(spans)
+    if len(known) <= most:
+        return known
+    gaps = sorted(range(1, len(known)), key=lambda place: known[place - 1].end - known[place].start)
+    cuts = [0, *sorted(gaps[: most - 1]), len(known)]
+    return tuple(Interval(known[first].start, known[end - 1].end) for first, end in pairwise(cuts))
+
+
+def in_whole_slices(slices: EdgeSet, spans: Iterable[Interval]) -> Spans:
+    """The spans, each from the last edge before it to the first one behind it.
+
+    >>> in_whole_slices(EdgeSet.of((60, 0)), [Interval(70, 120), Interval(150, 151)])
+    (Interval(start=60, end=180),)
+    """
+    return joined(
+        Interval(
+            max(each.start - (each.start - residue) % modulus for modulus, residue in slices.classes),
+            min(each.end + (residue - each.end) % modulus for modulus, residue in slices.classes),
+        )
+        for each in spans
+    )

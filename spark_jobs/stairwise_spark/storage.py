@@ -101,6 +101,11 @@ class Storage:
             case _:
                 return self._below("_tiers") if is_shared else self._below("_tiers", tier)
 
+    def tables(self) -> dict[str, TierTable]:
+        """The table of each tier for which there is one, as :meth:`states` has found them."""
+        found = {tier: self._tables.get(self.place(tier)) for tier in self.tiers}
+        return {tier: table for tier, table in found.items() if table is not None}
+
     @property
     def arrangement(self) -> Arrangement:
         """How rows lie in the tables."""
