@@ -73,9 +73,9 @@ class Search:
         number, runs, packs = state
         for place, run in enumerate(runs):
             if self.runs.values[run].step != "done":
-                world, later = self._stepped(number, run)
+                moved, later = self._stepped(number, run)
                 # Who did what is all one.
-                yield world, tuple(sorted((*runs[:place], later, *runs[place + 1 :]))), packs
+                yield moved, tuple(sorted((*runs[:place], later, *runs[place + 1 :]))), packs
         world = self.worlds.values[number]
         if world.source < self.newest:
             after = self.worlds.number(replace(world, source=world.source + 1))
