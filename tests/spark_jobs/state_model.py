@@ -221,7 +221,9 @@ class Model:
         spans = [_span(tier, place) for place in new]
         adds = self.appends and not run.restates and all(map(state.coverage.is_untouched, spans))
         waits = self.has_mutex and self.fault is not (Fault.APPEND_ALONE if adds else Fault.REPLACE_ALONE)
-        claimed = Coverage.over((*_span(tier, place), version) for place, (_, version) in new.items())
+        claimed = Coverage()
+        for span, (_, version) in zip(spans, new.values(), strict=True):
+            claimed = claimed.overlaid(Coverage.of(span, version))
         if waits and table.counter != counter:
             if self.fault is Fault.SKIP_BELIEVED and adds:
                 believed = State(state.version, state.coverage.overlaid(claimed))

@@ -26,4 +26,4 @@ def test_whoever_is_killed_the_next_run_ends_in_true_tables(tmp_path: Path) -> N
     with Campaign(tmp_path, seed=11, killed=killed) as campaign:
         campaign.go(kills=10, until=time.monotonic() + 900, victims=_VICTIMS)
     assert killed.total() >= 10
-    assert sum(audit.versions for audit in campaign.audits) > 10
+    assert campaign.versions > 10

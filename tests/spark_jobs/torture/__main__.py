@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import shutil
 import sys
 import tempfile
 import time
@@ -31,8 +32,17 @@ def main() -> int:
     killed: Counter[str] = Counter()
     started = time.monotonic()
     with Campaign(folder, given.seed, killed) as campaign:
-        campaign.go(given.kills, until=started + 60 * given.minutes)
-    return 0
+        try:
+            campaign.go(given.kills, until=started + 60 * given.minutes)
+        finally:
+            for where, times in killed.most_common():
+                print(f"{times:5}  {where}")  # noqa: T201
+            minutes = (time.monotonic() - started) / 60
+            print(f"{killed.total():5}  kills in {minutes:.0f} minutes; {campaign.versions} versions looked at")  # noqa: T201
+    shutil.rmtree(folder)
+    is_enough = killed.total() >= given.kills
+    print("all survived" if is_enough else "survived, but no time was left for the rest")  # noqa: T201
+    return 0 if is_enough else 1
 
 
 if __name__ == "__main__":

@@ -151,8 +151,8 @@ class Audit:
             note = next((text for text in _notes(file)), None)
             self._summaries[len(self._summaries)] = Summary.decode(note)
         records: defaultdict[str, list[State]] = defaultdict(list)
-        for summary in self._summaries.values():
-            for tier, known in (summary.tiers if summary else {}).items():
+        for summary in filter(None, self._summaries.values()):
+            for tier, known in summary.tiers.items():
                 if known.record is not None and known.record not in records[tier]:
                     records[tier].append(known.record)
         return records

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Self
 
 from stairwise.instant import format_instant
-from tests.spark_jobs.torture.audit import Audit
 from tests.spark_jobs.torture.episodes import Life, Victim, WrongError
 from tests.spark_jobs.torture.fleet import Driver, Server, environment
 from tests.spark_jobs.torture.world import DAY, SPAN
@@ -50,7 +49,7 @@ class Campaign:
     folder: Path
     seed: int
     killed: Counter[str]
-    audits: list[Audit] = field(default_factory=list[Audit])
+    lives: list[Life] = field(default_factory=list[Life])
     _server: Server = field(init=False)
     _healers: Sequence[Sequence[str]] = ()
 
@@ -62,8 +61,15 @@ class Campaign:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """It does not."""
+        """It does not, and nothing that it served."""
+        for life in self.lives:
+            life.end()
         self._server.kill()
+
+    @property
+    def versions(self) -> int:
+        """How many versions of tables were held against the truth."""
+        return sum(life.audit.versions for life in self.lives)
 
     def go(self, kills: int, until: float, victims: Sequence[Victim] = ()) -> None:
         """So many runs were killed, or it is late; those who are named, first.
@@ -79,7 +85,7 @@ class Campaign:
             layout = luck.choice(("tables", "tables", "one_table"))
             folder = self.folder / f"life-{number}"
             life = Life(folder, self._server, luck, layout, self._healers, self.killed)
-            self.audits.append(life.audit)
+            self.lives.append(life)
             for episode in range(_EPISODES):
                 if self.killed.total() >= kills or time.monotonic() > until:
                     break

@@ -118,7 +118,8 @@ class Life:
     killed: Counter[str]
     world: World = field(init=False)
     audit: Audit = field(init=False)
-    _drivers: int = 0
+    _drivers: list[Driver] = field(default_factory=list[Driver])
+    _is_whole: bool = False
     _usual: float = 4.0
 
     def __post_init__(self) -> None:
@@ -153,6 +154,11 @@ class Life:
                     self._overtake()
             self._check(self.audit.look())
         self._heal()
+
+    def end(self) -> None:
+        """No driver of it runs on."""
+        for driver in self._drivers:
+            driver.kill()
 
     def _attack(self, victim: Victim) -> None:
         """One of one or two drivers is killed, or what they need, while others may write and pack."""
@@ -227,11 +233,13 @@ class Life:
         self._usual = 0.7 * self._usual + 0.3 * (time.monotonic() - started)
         self._check(self.audit.claims())
         self._check(self.audit.unequal())
+        self._is_whole = True
         if self.luck.random() < 0.25:
             before = self.audit.state()
             self._end(self._started(self._healer()), (_DONE,))
             self._check(self.audit.look())
-            self._check(f"{table} was written for nothing" for table in before if self.audit.state() != before)
+            after = self.audit.state()
+            self._check(f"{table} was written for nothing" for table in before if after[table] != before[table])
 
     def _reach(self, driver: Driver, *, is_busy: bool, start_s: float = 0.0) -> str:
         """The run is at some point of it, or at some instant; the source may have changed meanwhile."""
@@ -268,7 +276,8 @@ class Life:
         return self.luck.choices(kinds, (4, 2, 2, 2))[0]
 
     def _healer(self) -> list[str]:
-        return [*self.luck.choice(self.healers)]
+        """A command that brings all up to date; without a range only what has been there before."""
+        return [*self.luck.choice([each for each in self.healers if each != ["run"] or self._is_whole])]
 
     def _maintenance(self) -> Driver:
         name = self.luck.choice(self.world.rollup.windows).name
@@ -279,10 +288,11 @@ class Life:
         return self._driver([*command, "--remote", self.server.url])
 
     def _driver(self, arguments: Sequence[str]) -> Driver:
-        self._drivers += 1
         head, *tail = arguments
         command = arguments if head == "sql" else [head, str(self.file), *tail]
-        return Driver.started(command, self.folder / f"driver-{self._drivers}.log", environment(self.folder))
+        log = self.folder / f"driver-{len(self._drivers) + 1}.log"
+        self._drivers.append(Driver.started(command, log, environment(self.folder)))
+        return self._drivers[-1]
 
     def _end(self, driver: Driver, allowed: Sequence[int]) -> None:
         is_maintenance = driver.arguments[0] == "sql"

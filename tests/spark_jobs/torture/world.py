@@ -26,9 +26,13 @@ DAY = 86_400
 START = parse_instant("2024-03-30T00:00Z")  # the next night Paris loses an hour
 SPAN = Interval(START, START + 2 * DAY)
 _WINDOWS = "[20m, 50m, day in Europe/Paris]"
-_SCHEMA = pa.schema(
-    [("id", pa.int64()), ("key", pa.string()), ("at", pa.timestamp("us", "UTC")), ("amount", pa.int64())]
-)
+_TYPES: Mapping[str, pa.DataType] = {
+    "id": pa.int64(),
+    "key": pa.string(),
+    "at": pa.timestamp("us", "UTC"),
+    "amount": pa.int64(),
+}
+_SCHEMA = pa.schema(_TYPES)
 # Their windows are never empty, so that what a source has events for stays the same.
 _FIRST, _LAST = -1, -2
 
@@ -120,6 +124,10 @@ class World:
             return "nothing"
         self._rewrite(chosen, is_delete=kind == "delete")
         return kind
+
+    def correct_first(self) -> None:
+        """The first event is corrected."""
+        self._rewrite([_FIRST], is_delete=False)
 
     def expected(self, version: int) -> Mapping[tuple[str, Interval], Content]:
         """What each window that is not empty holds by a version of the source."""
