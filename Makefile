@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test demo check bench goldens lock clean python java
+.PHONY: help setup test demo check bench torture goldens lock clean python java
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -41,6 +41,12 @@ check: setup ## format, lint, import contracts, types, and the tests that need n
 
 bench: setup ## measure how good the plans are, and how fast they and the tiers come
 	$(BIN)/python bench/run.py
+
+# So many kills, no longer than so many minutes; a seed repeats the choices of a run that failed.
+KILLS ?= 100
+MINUTES ?= 60
+torture: java setup ## kill KILLS=100 runs, with SEED=N as before, and see that tables stay true
+	$(BIN)/python -W ignore -m tests.spark_jobs.torture --kills $(KILLS) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 goldens: setup ## rewrite the golden plans and errors, and what the documentation shows; then read the difference
 	$(BIN)/pytest tests/optimizer tests/test_docs.py --write-goldens
