@@ -19,6 +19,7 @@ from stairwise_spark.differences import MOST_SLICES, Difference, difference
 from stairwise_spark.errors import unless_said
 from stairwise_spark.physical import is_replaced, physical_name
 from stairwise_spark.source import PinnedSource
+from stairwise_spark.spans import in_whole_slices, joined, meeting
 
 MOST_FILES = 10_000
 # What Spark says of a file, or of a version, that is no longer there.
@@ -44,7 +45,6 @@ def delta_changes(
     within: Sequence[Interval],
     most_files: int = MOST_FILES,
 ) -> Changes | Untold:
-from stairwise_spark.spans import in_whole_slices, joined, meeting
     """What differs between a version of a Delta table and the pinned one; or why that cannot be told.
 
     Args:

@@ -19,6 +19,7 @@ from stairwise_spark.delta_log import Described
 from stairwise_spark.differences import signed
 from stairwise_spark.names import column, without_wildcards
 from stairwise_spark.source import PinnedSource
+from stairwise_spark.spans import common, joined, merged
 
 _MOST_RANGES = 20
 _MOST_VERSIONS = 8
@@ -30,7 +31,6 @@ _PLAIN = frozenset(
         *("v2Checkpoint", "vacuumProtocolCheck"),
     }
 )
-from stairwise_spark.spans import common, joined, merged
 
 _SCHEME = r"^[A-Za-z][A-Za-z0-9+.-]*:/*"
 _ADDED = ("insert", "update_postimage")

@@ -18,6 +18,7 @@ from stairwise_spark.event_time import MICROS
 from stairwise_spark.listing import File, Group, Listing, Part, Stamp, ordered
 from stairwise_spark.names import without_wildcards
 from stairwise_spark.source import PinnedSource
+from stairwise_spark.spans import in_whole_slices, meeting
 
 # So many files are named; of more, those are looked into that were written as late.
 _MOST_NAMED = 500
@@ -43,7 +44,6 @@ def listing_of(source: PinnedSource, before: Listing | None = None) -> Listing:
 def file_changes(
     source: PinnedSource, before: Listing, now: Listing, slices: EdgeSet, within: Sequence[Interval]
 ) -> Changes:
-from stairwise_spark.spans import in_whole_slices, meeting
     """What differs between two lists of the files of a source.
 
     Args:
