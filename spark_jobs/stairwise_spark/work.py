@@ -17,7 +17,7 @@ from pyspark.storagelevel import StorageLevel
 from stairwise.aggregate import ROWS
 from stairwise.plan import Pass, Plan, Step
 from stairwise.windowing import Interval
-from stairwise_spark.compute import Content, computed, held
+from stairwise_spark.compute import Content, computed, finer, held, is_finer_cheaper
 from stairwise_spark.grid import micros
 from stairwise_spark.names import column
 from stairwise_spark.observed import number
@@ -25,6 +25,9 @@ from stairwise_spark.rows import Rows
 from stairwise_spark.source import PinnedSource
 from stairwise_spark.storage import Storage
 from stairwise_spark.together import distributed, made_together
+
+_Make = Callable[[Step, DataFrame, Content, Interval], DataFrame]
+"""Makes the rows of a step from those of what it reads, for the windows that end in a range."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -107,9 +110,15 @@ class Work:
                 inside[step.tier.name] = is_whole and inside.get(step.reads or "", False)
             steps = tuple(step for step in each.steps if inside[step.tier.name])
             if len(steps) > 1 or any(step.final is not None for step in steps):
-                together = replace(each, steps=steps)
-                groups.update(dict.fromkeys((step.tier.name for step in steps), together))
+                together = replace(each, steps=(*self._merged_first(each), *steps))
+                groups.update(dict.fromkeys((step.tier.name for step in together.steps), together))
         return groups
+
+    def _merged_first(self, group: Pass) -> tuple[Step, ...]:
+        """What a pass reads, if that is best made by the pass itself, of the rows of finer slices."""
+        step = self.plan.step(group.reads)
+        is_whole = self._needed[group.reads] == self._missing[group.reads]
+        return (step,) if is_whole and is_finer_cheaper(step) else ()
 
     def _made(self, group: Step | Pass, found: Mapping[str, Rows], *, is_kept: bool) -> dict[str, Rows]:
         """The rows of a step, or of those of a pass; kept in memory if they are used several times."""
@@ -118,7 +127,10 @@ class Work:
             kept = self._kept_in_memory(group, distributed(frame, self.content.keys)) if is_kept else frame
             return {group.tier.name: Rows(kept)}
         steps = group.steps
-        parent = found[group.reads].alone()
+        if steps[0].tier.name == group.reads:
+            parent = self._from_events(steps[0], self._missing[group.reads], finer)
+        else:
+            parent = found[group.reads].alone()
         parent = parent if group.reads in self._kept else distributed(parent, self.content.keys)
         wanted = {step.tier.name for step in steps if step in self.due or self._is_read_beside(step, steps)}
         made = made_together(parent, self.content, steps, self._missing, wanted)
@@ -155,13 +167,16 @@ class Work:
     def _computed(self, step: Step, found: Mapping[str, Rows], missing: Interval) -> DataFrame:
         if step.reads is not None and step.reads in found:
             return computed(step, found[step.reads].alone(), self.content, missing)
+        return self._from_events(step, missing, computed)
+
+    def _from_events(self, step: Step, missing: Interval, make: _Make) -> DataFrame:
         span, observed = held(step.tier, missing), Observation()
         self.spans.append(span)
         self.observed.append(observed)
         if not step.tier.tiles:
-            return computed(step, self.source.rows(span, observed), self.content, missing)
+            return make(step, self.source.rows(span, observed), self.content, missing)
         # Each event is in one row of the tier, which are fewer: to count events would take a third of a scan.
-        made = computed(step, self.source.rows(span), self.content, missing)
+        made = make(step, self.source.rows(span), self.content, missing)
         return made.observe(observed, F.sum(ROWS.name).alias("rows"))
 
     def _from_table(self, step: Step, wanted: Interval, missing: Interval) -> DataFrame:
