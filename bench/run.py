@@ -168,7 +168,9 @@ def _write(parts: Mapping[str, str]) -> None:
 
 def _circumstances() -> str:
     """Machine, commit and command, without which no number means anything."""
-    commit = _git("rev-parse", "--short", "HEAD") + (" with changes" if _git("status", "--porcelain") else "")
+    commit = _git("rev-parse", "--short", "HEAD") + (
+        " with changes" if _git("status", "--porcelain", "--", ".", f":!{PAGE.relative_to(ROOT)}") else ""
+    )
     command = " ".join(["python", "bench/run.py", *sys.argv[1:]])
     return (
         f"{datetime.now(UTC):%Y-%m-%d}, commit {commit}, `{command}`, Python {platform.python_version()}, "
