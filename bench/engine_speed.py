@@ -32,7 +32,7 @@ HEADER = ("work", "ours, s", "beside it, s", "ratio", "target")
 ROWS = 20_000_000
 SEQUENCE = tuple(f"{seconds}s" for seconds in range(20, 211, 10))
 # Spark's own windows make a copy of an event for each of them: of so many events one, where they would not finish.
-SAMPLES = {60: 50, 1_440: 1_000}
+SAMPLES = {60: 200, 1_440: 5_000}
 
 FEW = 5
 """Each fifth window has the same code as all of them, and warms it up sooner."""
