@@ -18,7 +18,7 @@ from stairwise.tiers import How, Kind, Tier
 from stairwise.window import FixedWindow, Window
 from stairwise.windowing import Interval, windows_touching
 from stairwise_spark.expressions import combined, direct, lifted, lowered
-from stairwise_spark.grid import covered, in_slices, in_windows, micros, picked, reach
+from stairwise_spark.grid import common_grid, covered, floored, in_slices, in_windows, micros, picked, reach
 from stairwise_spark.inputs import Types
 from stairwise_spark.names import column
 from stairwise_spark.rows import NUMBER, Rows
@@ -28,6 +28,8 @@ from stairwise_spark.spans import Spans, hull, in_whole_slices, joined
 _BOUNDS = ("_begin", "_end")
 IS_PARTIAL = "is_partial"
 """The column that says of a window, where the declaration wants both kinds, that it has not ended."""
+# The share of a grid's instants that are edges, from which on to merge twice costs less than to look for edges.
+_ENOUGH_OF_A_GRID = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +115,29 @@ def computed(step: Step, parent: DataFrame, content: Content, span: Interval) ->
             raise AssertionError(f"{tier.name}: slices are no windows of one range")
         case _:
             assert_never(step.how)
+
+
+def is_finer_cheaper(step: Step) -> bool:
+    """Whether :func:`finer` costs less than the step's own slices: several classes of edges, few of a grid's left out.
+
+    To find the slice of an event takes two divisions for each class.
+    """
+    tier = step.tier
+    if step.how is not How.RAW or tier.window is not None or len(tier.needs.classes) == 1:
+        return False
+    width, _ = common_grid(tier.needs)
+    return tier.rate * width >= _ENOUGH_OF_A_GRID
+
+
+def finer(step: Step, events: DataFrame, content: Content, span: Interval) -> DataFrame:
+    """The rows of finer slices than the step's, on a grid that holds all its edges: to be merged once more."""
+    tier = step.tier
+    width, origin = common_grid(tier.needs)
+    within, time = held(tier, span), column("_time")
+    rows = events.where((time >= micros(within.start)) & (time < micros(within.end)))
+    keys = *map(column, content.keys), floored(time, width, origin).alias("_begin")
+    made = rows.groupBy(*keys).agg(*_from_rows(tier, content))
+    return made.withColumn("_end", column("_begin") + micros(width))
 
 
 def stored(tier: Tier, rows: Rows, content: Content, *, is_partial: bool | None = None) -> DataFrame:

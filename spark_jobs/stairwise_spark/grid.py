@@ -11,6 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache, reduce
 from itertools import pairwise
+from math import gcd
 from operator import or_
 from typing import NamedTuple, assert_never
 
@@ -83,6 +84,17 @@ def in_slices(frame: DataFrame, edges: EdgeSet, begin: Column) -> DataFrame:
     if len(edges.classes) == 1:
         return frame.withColumns({"_begin": last_edges[0], "_end": next_edges[0]})
     return frame.withColumns({"_begin": F.greatest(*last_edges), "_end": F.least(*next_edges)})
+
+
+def common_grid(edges: EdgeSet) -> tuple[int, int]:
+    """The widest step, and the first instant from 0 on, of a grid that holds all edges.
+
+    >>> common_grid(EdgeSet.of((20, 10), (30, 10)))
+    (10, 0)
+    """
+    _, first = edges.classes[0]
+    step = gcd(*(each for modulus, residue in edges.classes for each in (modulus, residue - first)))
+    return step, first % step
 
 
 def picked(frame: DataFrame, window: Window, span: Interval) -> DataFrame:

@@ -7,7 +7,7 @@ made of it stays where it lies.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import or_
@@ -19,7 +19,7 @@ from pyspark.storagelevel import StorageLevel
 from stairwise.aggregate import ROWS
 from stairwise.plan import Pass, Plan, Step
 from stairwise.windowing import Interval
-from stairwise_spark.compute import Content, computed, events
+from stairwise_spark.compute import Content, computed, events, finer, is_finer_cheaper
 from stairwise_spark.grid import is_within, within
 from stairwise_spark.names import column
 from stairwise_spark.observed import number
@@ -28,6 +28,9 @@ from stairwise_spark.source import PinnedSource
 from stairwise_spark.spans import Spans, hull, joined, without
 from stairwise_spark.storage import Storage
 from stairwise_spark.together import distributed, made_together
+
+_Make = Callable[[Step, DataFrame, Content, Interval], DataFrame]
+"""Makes the rows of a step from those of what it reads, for the windows that end in a range."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -129,9 +132,15 @@ class Work:
                 inside[step.tier.name] = is_whole and inside.get(step.reads or "", False)
             steps = tuple(step for step in each.steps if inside[step.tier.name])
             if len(steps) > 1 or any(step.final is not None for step in steps):
-                together = replace(each, steps=steps)
-                groups.update(dict.fromkeys((step.tier.name for step in steps), together))
+                together = replace(each, steps=(*self._merged_first(each), *steps))
+                groups.update(dict.fromkeys((step.tier.name for step in together.steps), together))
         return groups
+
+    def _merged_first(self, group: Pass) -> tuple[Step, ...]:
+        """What a pass reads, if that is best made by the pass itself, of the rows of finer slices."""
+        step = self.plan.step(group.reads)
+        is_whole = self._needed[group.reads] == self._missing[group.reads]
+        return (step,) if is_whole and is_finer_cheaper(step) else ()
 
     def _made(self, group: Step | Pass, found: Mapping[str, Rows], *, is_kept: bool) -> dict[str, Rows]:
         """The rows of a step, or of those of a pass; kept in memory if they are used several times."""
@@ -140,7 +149,10 @@ class Work:
             kept = self._kept_in_memory(group, distributed(frame, self.content.keys)) if is_kept else frame
             return {group.tier.name: Rows(kept)}
         steps = group.steps
-        parent = found[group.reads].alone()
+        if steps[0].tier.name == group.reads:
+            parent = self._from_events(steps[0], self._missing[group.reads], finer)
+        else:
+            parent = found[group.reads].alone()
         parent = parent if group.reads in self._kept else distributed(parent, self.content.keys)
         wanted = {step.tier.name for step in steps if step.tier.name in self.due or self._is_read_beside(step, steps)}
         made = made_together(parent, self.content, steps, self._missing, wanted)
@@ -176,18 +188,21 @@ class Work:
         return parts[0].unionByName(parts[1].select(*map(column, parts[0].columns)))
 
     def _computed(self, step: Step, found: Mapping[str, Rows], missing: Spans) -> DataFrame:
-        read, whole = events(step.tier, missing), hull(missing)
+        read = events(step.tier, missing)
         if step.reads is not None and step.reads in found:
             parent = found[step.reads].alone()
             parent = parent if len(read) == 1 else within(parent, column("_begin"), read)
-            return _ending(computed(step, parent, self.content, whole), missing)
-        observed = Observation()
+            return _ending(computed(step, parent, self.content, hull(missing)), missing)
+        return self._from_events(step, missing, computed)
+
+    def _from_events(self, step: Step, missing: Spans, make: _Make) -> DataFrame:
+        read, whole, observed = events(step.tier, missing), hull(missing), Observation()
         self.spans.extend(read)
         self.observed.append(observed)
         if not step.tier.tiles:
-            return _ending(computed(step, self.source.rows(read, observed), self.content, whole), missing)
+            return _ending(make(step, self.source.rows(read, observed), self.content, whole), missing)
         # Each event is in one row of the tier, which are fewer: to count events would take a third of a scan.
-        made = _ending(computed(step, self.source.rows(read), self.content, whole), missing)
+        made = make(step, self.source.rows(read), self.content, whole)
         return made.observe(observed, F.sum(ROWS.name).alias("rows"))
 
     def _from_table(self, step: Step, there: Spans) -> DataFrame:

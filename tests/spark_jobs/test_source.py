@@ -195,6 +195,7 @@ CAST = "Hint: cast it to a type that fits."
 BEFORE = "Hint: compute it in sql: SELECT ... AS name."
 RENAME = "Hint: sql: SELECT ... AS name renames a column."
 STORE = "it differs each time it is computed. Hint: store it in the source."
+CLOCK = "it depends on when it is computed. Hint: compare with a column, or with a fixed instant."
 NO_QUERY = "a query cannot be inside it. Hint: read the other table in sql: SELECT ... JOIN ...."
 WRONG_AGGREGATES = {
     "avg(zzz + fare)": f"there is no column zzz in the source; {HAS}. Hint: name one of them.",
@@ -205,6 +206,10 @@ WRONG_AGGREGATES = {
     f'however "fare" has the type "DOUBLE". {CAST}',
     "sum(rand())": STORE,
     "count() where rand() > 0.5": STORE,
+    "count(now())": CLOCK,
+    "count() where at > Current_Timestamp": CLOCK,
+    "sum(unix_timestamp( ))": CLOCK,
+    "max(day > current_date())": CLOCK,
     "sum(_id)": f"it reads the column _id, and names that begin with _ are reserved. {RENAME}",
     "sum((select id from range(1)))": NO_QUERY,
     "sum(percentile_approx(fare, 0.5))": f"an aggregate cannot be inside it. {BEFORE}",
@@ -218,7 +223,7 @@ WRONG_AGGREGATES = {
 
 
 def test_every_aggregate_that_does_not_fit_is_named(spark: SparkSession) -> None:
-    right = ("count(extract(year from at))", "sum(Fare)")
+    right = ("count(extract(year from at))", "sum(Fare)", "count() where note = 'now()'")
     with pytest.raises(SourceError) as raised:
         opened(spark, Source(table="typed", time="at"), *WRONG_AGGREGATES, *right, "max(tags)")
     assert raised.value.exit_code == 2
@@ -263,6 +268,7 @@ def test_every_aggregate_that_does_not_fit_is_named(spark: SparkSession) -> None
             [f'where \'fare\': Filter expression "fare" of type "DOUBLE" is not a boolean. {CAST}'],
         ),
         ({"where": "rand() > 0.5"}, (), [f"where 'rand() > 0.5': {STORE}"]),
+        ({"where": "at < localtimestamp"}, (), [f"where 'at < localtimestamp': {CLOCK}"]),
         ({"where": "zone_id in (select 1)"}, (), [f"where 'zone_id in (select 1)': {NO_QUERY}"]),
         (
             {"time": "note"},

@@ -123,7 +123,7 @@ def _side_by_side(spark: SparkSession, world: World, spans: list[Interval]) -> l
 
     def one(span: Interval) -> str:
         try:
-            run(spark, optimize(world.rollup), Request(span=span or History()))
+            run(spark, optimize(world.rollup), Request(span=span))
         except BusyError:
             return "busy"
         return ""
