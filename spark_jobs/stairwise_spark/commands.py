@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 from stairwise import Options, Rollup, optimize
 from stairwise.arguments import Parser, Place, add_constants, add_place
 from stairwise.calibration import chosen, encode_calibration, place, write_calibration
-from stairwise.codec import to_json
+from stairwise.codec import decode_plan, to_json
 from stairwise.constants import Calibration, Constants
 from stairwise.duration import Duration
 from stairwise.errors import DeclarationError, StairwiseError, UsageError
@@ -27,6 +27,7 @@ from stairwise.quantity import beside, quantity
 from stairwise.windowing import Interval
 
 if TYPE_CHECKING:
+    from stairwise.plan import Plan
     from stairwise_spark.engine import Request
     from stairwise_spark.session import SessionOptions
 
@@ -39,6 +40,8 @@ class Given(Place):
     file: str
     start: int | None
     end: int | None
+    since: int | None = None
+    report: str | None
     chunk: int | None = None
     newest_first: bool = False
     restate: bool
@@ -63,7 +66,8 @@ class Given(Place):
         """What to do."""
         from stairwise_spark.engine import Request
 
-        span = None if self.start is None or self.end is None else Interval(self.start, self.end)
+        start = self.since if self.start is None else self.start
+        span = None if start is None or self.end is None else Interval(start, self.end)
         return Request(
             span=span,
             chunk_s=self.chunk,
@@ -77,8 +81,9 @@ class Given(Place):
 def run(arguments: Sequence[str]) -> int:
     """Bring every tier up to date for a range; the exit code says how it went."""
     parser = _parser("run", "Write every window that ends in the range, whole, from the events.")
+    parser.add_argument("--since", metavar="T", type=_instant, help="without --start: reach back to here")
     given = parser.parse_args(arguments, namespace=Given())
-    if given.start is None or given.end is None:
+    if (given.start is None and given.since is None) or given.end is None:
         raise UsageError(
             "run needs --start and --end: to find out what is new or changed is not in this version yet.",
             hint="name the range, or use stairwise backfill, which skips what is done.",
@@ -199,7 +204,7 @@ def _done(given: Given) -> int:
 def _reported(given: Given) -> int:
     """Do it, while saying how far it is, and say what was done."""
     started = time.monotonic()
-    plan = optimize(Rollup.from_file(given.file), given.options())
+    plan = planned(given.file, given.options())
     from stairwise_spark import engine
     from stairwise_spark.session import open_session
     from stairwise_spark.terminal import Display, summary
@@ -208,19 +213,40 @@ def _reported(given: Given) -> int:
     startup = time.monotonic() - started
     with Display(sys.stderr) as display:
         report = engine.run(spark, plan, given.request(), display, startup)
-    print(to_json(report.to_json()) if given.json else summary(report), flush=True)
+    document = to_json(report.to_json())
+    if given.report is not None:
+        from stairwise_spark.publishing import publish
+
+        publish(spark, document, given.report)
+    print(document if given.json else summary(report), flush=True)
     return 0
+
+
+def planned(file: str, options: Options) -> Plan:
+    """The plan that a file holds, as ``stairwise plan --out`` wrote it, or the one for the declaration in it.
+
+    Raises:
+        CodecError: The file is no plan.
+        DeclarationProblems: It is no declaration, or cannot be read.
+    """
+    if not file.endswith(".json"):
+        return optimize(Rollup.from_file(file), options)
+    try:
+        return decode_plan(Path(file).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"'{file}' cannot be read: {error.strerror}.", hint="check the path.") from error
 
 
 def _parser(name: str, description: str) -> Parser:
     parser = Parser(prog=f"stairwise {name}", description=description, allow_abbrev=False)
-    parser.add_argument("file", metavar="FILE", help="a declaration in YAML")
+    parser.add_argument("file", metavar="FILE", help="a declaration in YAML, or a plan in JSON")
     parser.add_argument("--start", metavar="T", type=_instant, help="windows that end after this instant")
     parser.add_argument("--end", metavar="T", type=_instant, help="and not after this one")
     parser.add_argument("--tiers", metavar="LIST", type=_names, default=(), help="only these windows, by table name")
     parser.add_argument("--restate", action="store_true", help="make windows again that are there already")
     parser.add_argument("--dry-run", action="store_true", help="say what would be done, and do nothing")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("--report", metavar="FOLDER", help="write the document there too, for others to read")
     parser.add_argument("--debug", action="store_true", help="if it fails, print all that Spark said of it")
     add_constants(parser)
     add_place(parser)
