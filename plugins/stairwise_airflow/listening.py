@@ -7,11 +7,11 @@ import logging
 import re
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any, TypeGuard  # noqa: TID251 - as Airflow's hook has it
+from typing import Any  # noqa: TID251 - as Airflow's hook has it
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 
-from stairwise_airflow.reports import Document
+from stairwise_airflow.reports import Document, is_document
 
 _ANSWER = '{"schema": "stairwise.'
 _PROGRESS = re.compile(r"chunk \d+ of \d+: ")
@@ -53,11 +53,6 @@ def document_in(text: str) -> Document | None:
     except ValueError:
         return None
     return document if is_document(document) else None
-
-
-def is_document(value: object) -> TypeGuard[Document]:
-    """Whether it is an object, as JSON has them."""
-    return isinstance(value, dict)
 
 
 class QuietSparkSubmitHook(SparkSubmitHook):

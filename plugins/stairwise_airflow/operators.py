@@ -9,7 +9,7 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException
 
 from stairwise_airflow.errors import unanswered
-from stairwise_airflow.reports import Document
+from stairwise_airflow.reports import Document, is_document, is_list
 from stairwise_airflow.run_task import RollupRun
 from stairwise_airflow.submitting import SparkTask
 
@@ -95,16 +95,13 @@ class RollupMaintenanceOperator(SparkTask):
 def differences(answer: Document) -> list[str]:
     """What differs, for people: how much, and the first few."""
     found = answer.get("differences")
-    listed: list[object] = list(found) if isinstance(found, list) else []
+    listed = found if is_list(found) else []
     total = answer.get("differences_total", len(listed))
-    shown = listed[:_SHOWN_DIFFERENCES]
-    return [f"The tables differ from the source in {total} places.", *map(_difference, shown)]
+    shown = [_difference(each) for each in listed[:_SHOWN_DIFFERENCES] if is_document(each)]
+    return [f"The tables differ from the source in {total} places.", *shown]
 
 
-def _difference(one: object) -> str:
-    match one:
-        case {"tier": tier, "window_start": start, "keys": keys, "column": column, "stored": stored, "recomputed": now}:
-            what = "the row" if column is None else column
-            return f"{tier} at {start}, {keys}: {what} is {stored}, and should be {now}."
-        case _:
-            return str(one)
+def _difference(one: Document) -> str:
+    what = one.get("column") or "the row"
+    where = f"{one.get('tier')} at {one.get('window_start')}, {one.get('keys')}"
+    return f"{where}: {what} is {one.get('stored')}, and should be {one.get('recomputed')}."

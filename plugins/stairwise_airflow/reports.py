@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeGuard
 
-from stairwise.errors import CodecError
+from stairwise.errors import CodecError, DeclarationError
 from stairwise.instant import parse_instant
 from stairwise.json_fields import Fields
 from stairwise.windowing import Interval
@@ -122,12 +123,20 @@ def intervals(fields: Fields, name: str) -> Iterator[Interval]:
     Raises:
         CodecError: They are not.
     """
-    match fields.values.get(name):
-        case [*pairs]:
-            for pair in pairs:
-                yield _interval(fields, pair, name)
-        case _:
-            raise fields.refusal(name, "a list of ranges")
+    pairs = fields.values.get(name)
+    if not is_list(pairs):
+        raise fields.refusal(name, "a list of ranges")
+    return (_interval(fields, pair, name) for pair in pairs)
+
+
+def is_list(value: object) -> TypeGuard[list[object]]:
+    """Whether it is a list, as JSON has them."""
+    return isinstance(value, list)
+
+
+def is_document(value: object) -> TypeGuard[Document]:
+    """Whether it is an object, as JSON has them."""
+    return isinstance(value, dict)
 
 
 def _interval(fields: Fields, pair: object, name: str) -> Interval:
@@ -135,7 +144,7 @@ def _interval(fields: Fields, pair: object, name: str) -> Interval:
         case [str(start), str(end)]:
             try:
                 return Interval(parse_instant(start), parse_instant(end))
-            except ValueError as error:
-                raise CodecError(f"report: '{name}': {error}", hint=_HINT) from error
+            except DeclarationError as error:
+                raise CodecError(f"report: '{name}': {error.message}", hint=_HINT) from error
         case _:
             raise fields.refusal(name, "a range of two instants")

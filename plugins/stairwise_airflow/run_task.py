@@ -7,7 +7,6 @@ from typing import Any  # noqa: TID251 - as Airflow's operators have it
 
 from airflow.sdk import DAG, Asset, Context, Param
 from airflow.sdk.definitions._internal.contextmanager import DagContext
-from airflow.sdk.definitions.param import ParamsDict
 
 from stairwise_airflow.assets import assets_of, emit
 from stairwise_airflow.errors import refusal
@@ -141,7 +140,7 @@ def summary(report: Report) -> list[str]:
 
 def _offer_range(dag: DAG | None) -> None:
     """The form that triggers the DAG has two date pickers, unless it has parameters of these names."""
-    if dag is None or not isinstance(dag.params, ParamsDict):
+    if dag is None:
         return
     for name, told in _PARAMS.items():
         if name not in dag.params:

@@ -69,7 +69,7 @@ class SparkTask(RollupTask, SparkSubmitOperator):
 
     def _complete(self) -> None:
         """What the user left out is set, once the address of Spark is known."""
-        resolved = super()._get_hook()._connection  # noqa: SLF001 - only the hook knows how it reads a connection
+        resolved = super()._get_hook()._connection  # pyright: ignore[reportPrivateUsage]  # noqa: SLF001 - only the hook knows how it reads a connection
         found = completed(
             Submission(
                 conf={str(key): str(value) for key, value in (self.conf or {}).items()},

@@ -23,12 +23,18 @@ os.environ |= {
     "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{HOME}/airflow.db",
     "AIRFLOW__API_AUTH__JWT_SECRET": "a secret of sixty-four bytes, for tests alone, never used elsewhere",
     "AIRFLOW_CONN_SPARK_DEFAULT": '{"conn_type": "spark", "host": "local[2]"}',
+    "AIRFLOW_CONN_CONNECT": '{"conn_type": "spark_connect", "host": "connect.test", "port": 15002, "password": "t"}',
 }
 
 
 def pytest_ignore_collect(config: pytest.Config) -> bool | None:
     """Not even imported where no test that needs Airflow is to run: that takes seconds."""
     return True if "not airflow" in str(config.getoption("markexpr")) else None
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Airflow warns of itself, and of what it uses."""
+    item.add_marker(pytest.mark.filterwarnings("default"))
 
 
 @pytest.fixture(scope="session")

@@ -64,8 +64,10 @@ def test_it_comes_back_from_the_database() -> None:
         (
             "month to date every day",
             "day",
-            "window 'month to date every day': several of its windows begin at the same instant, which is a "
-            "partition's key. Hint: take its period, or its step.",
+            (
+                "window 'month to date every day': several of its windows begin at the same instant, which is a "
+                "partition's key. Hint: take its period, or its step."
+            ),
         ),
         ("1h", "day", "windows of 'day' do not fill one of '1h'. Hint: take a finer one."),
         ("1h", "7m", "windows of '7m' do not fill one of '1h'. Hint: take a finer one."),

@@ -79,13 +79,17 @@ def test_a_run_has_its_windows(occasion: Occasion, grain: str | None, extent: Ex
     [
         (
             replace(EMPTY, cron="0 * * * *"),
-            "the schedule '0 * * * *' gives its runs an empty data interval, so there is nothing to write. Hint: "
-            'schedule=CronDataIntervalTimetable("0 * * * *", timezone="UTC"), from airflow.sdk.',
+            (
+                "the schedule '0 * * * *' gives its runs an empty data interval, so there is nothing to write. Hint: "
+                'schedule=CronDataIntervalTimetable("0 * * * *", timezone="UTC"), from airflow.sdk.'
+            ),
         ),
         (
             replace(EMPTY, cron="every 1:00:00"),
-            "the schedule 'every 1:00:00' gives its runs an empty data interval, so there is nothing to write. Hint: "
-            "schedule=DeltaDataIntervalTimetable(...), from airflow.sdk.",
+            (
+                "the schedule 'every 1:00:00' gives its runs an empty data interval, so there is nothing to write. "
+                "Hint: schedule=DeltaDataIntervalTimetable(...), from airflow.sdk."
+            ),
         ),
         (
             replace(SCHEDULED, start="2026-02-01", end="2026-01-01"),
@@ -93,13 +97,17 @@ def test_a_run_has_its_windows(occasion: Occasion, grain: str | None, extent: Ex
         ),
         (
             replace(SCHEDULED, start="yesterday"),
-            "start: instant 'yesterday': it is neither a date nor a date with a time in whole seconds and a zone. "
-            "Hint: write 2024-01-31, 2024-01-31T06:00Z or 2024-01-31T06:00:00+02:00.",
+            (
+                "start: instant 'yesterday': it is neither a date nor a date with a time in whole seconds and a zone. "
+                "Hint: write 2024-01-31, 2024-01-31T06:00Z or 2024-01-31T06:00:00+02:00."
+            ),
         ),
         (
             replace(SCHEDULED, partition=FIVE),
-            "the run is for the partition of 2026-03-01T05:00:00Z, and nothing says how long that is. Hint: "
-            "RollupOperator(grain='1h'), with the window that a partition is.",
+            (
+                "the run is for the partition of 2026-03-01T05:00:00Z, and nothing says how long that is. Hint: "
+                "RollupOperator(grain='1h'), with the window that a partition is."
+            ),
         ),
     ],
 )
