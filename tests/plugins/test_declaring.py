@@ -129,4 +129,4 @@ def test_each_name_is_found_in_its_module() -> None:
         assert found.__name__ == name
         assert found.__module__.startswith("stairwise_airflow.")
     with pytest.raises(AttributeError, match="module 'stairwise_airflow' has no attribute 'RollupOperators'"):
-        _ = stairwise_airflow.RollupOperators  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
+        _ = stairwise_airflow.RollupOperators  # pyright: ignore[reportAttributeAccessIssue]

@@ -42,7 +42,7 @@ def header(role: str | None) -> dict[str, str]:
 def page(app: TestClient, path: str) -> str:
     answer = app.get(path, headers=header("viewer"))
     assert answer.status_code == 200, answer.text
-    return answer.text
+    return str(answer.text)
 
 
 def report(hour: int, number: int, tiers: list[str], run: str = "") -> dict[str, object]:
