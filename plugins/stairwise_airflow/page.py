@@ -87,7 +87,7 @@ def _facts(known: History, tiers: Mapping[str, Coverage]) -> Markup:
     ends = [tiers[step.tier.name].end for step in declared]
     last = known.reports[-1] if known.reports else None
     facts = {
-        "Tiers": f"{len(declared)} and {len(known.plan.steps) - len(declared)} helpers",
+        "Tiers": f"{len(declared)}, and {_counted(len(known.plan.steps) - len(declared), 'helper')}",
         "Cost": prices.text(totals.total),
         "Without sharing": prices.text(totals.unshared),
         "Complete up to": _instant(min(end for end in ends if end is not None))
@@ -223,10 +223,14 @@ def _in_words(name: str, own: Coverage, old: tuple[Interval, ...]) -> str:
     if not own.covered:
         return f"{name}: nothing is written."
     parts = [f"{name}: written from {_instant(own.covered[0].start)} to {_instant(own.covered[-1].end)}"]
-    parts += [f"{len(own.gaps)} gaps" if len(own.gaps) > 1 else "1 gap"] if own.gaps else ["no gap"]
-    parts += [f"stale in {len(old)} ranges"] if old else []
-    parts += [f"written again in {len(own.rewritten)} ranges"] if own.rewritten else []
+    parts += [_counted(len(own.gaps), "gap") if own.gaps else "no gap"]
+    parts += [f"stale in {_counted(len(old), 'range')}"] if old else []
+    parts += [f"written again in {_counted(len(own.rewritten), 'range')}"] if own.rewritten else []
     return f"{', '.join(parts)}."
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _span_links(view: View) -> Markup:

@@ -109,8 +109,8 @@ def test_it_shows_the_staircase_the_coverage_and_the_runs(app: TestClient, known
     known(dag_of("full", rollup))
     shown = page(app, "/stairwise/dags/full")
     for text in (
-        "15m: written from 2026-03-01 to 2026-03-01 05:00, 1 gap, written again in 1 ranges.",
-        "1h: written from 2026-03-01 to 2026-03-01 05:00, 1 gap, stale in 1 ranges.",
+        "15m: written from 2026-03-01 to 2026-03-01 05:00, 1 gap, written again in 1 range.",
+        "1h: written from 2026-03-01 to 2026-03-01 05:00, 1 gap, stale in 1 range.",
         "day in Europe/Paris: nothing is written.",
         "2026-03-01 02:00",
         "gap: between times that are there",
