@@ -82,7 +82,7 @@ nav.spans a[aria-current] { background: var(--declared); border-color: var(--dec
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; font-size: .92rem; }
 th { text-align: left; font-weight: 600; color: var(--quiet); font-size: .85rem; }
-th, td { white-space: nowrap; padding: .35rem .75rem .35rem 0; border-bottom: 1px solid var(--band); vertical-align: top; }
+th, td { white-space: nowrap; padding: .35rem .75rem .35rem 0; border-bottom: 1px solid var(--band); }
 td code, th code { overflow-wrap: normal; }
 td.number, th.number { text-align: right; }
 tr.chosen { background: var(--band); }

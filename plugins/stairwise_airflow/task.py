@@ -132,4 +132,4 @@ def _file_name(context: Context) -> str:
     """A name for the report of one try of one task instance."""
     instance = context["ti"]
     parts = (instance.dag_id, instance.task_id, instance.run_id, instance.map_index, instance.try_number)
-    return re.sub(r"[^\w.+-]", "_", "~".join(map(str, parts)))
+    return re.sub(r"[^\w.~-]", "_", "~".join(map(str, parts)))

@@ -32,7 +32,12 @@ with (here / "calls").open("a") as calls:
 answer, code = json.loads((here / "answer.json").read_text())
 print("26/03/01 06:00:00 WARN Utils: noise of Spark")
 print("chunk 1 of 1: 15m: 12 rows, 2.7 kB, 0.3 s")
-print(json.dumps(answer))
+if "--report" in sys.argv:
+    place = pathlib.Path(sys.argv[sys.argv.index("--report") + 1])
+    place.mkdir(parents=True)
+    (place / "part-00000.txt").write_text(json.dumps(answer) + "\\n")
+else:
+    print(json.dumps(answer))
 sys.exit(code)
 """
 

@@ -79,7 +79,7 @@ def test_the_log_is_quiet(known: Known, tmp_path: Path, capfd: pytest.CaptureFix
 
 
 def test_a_report_is_read_where_the_program_left_it(known: Known, tmp_path: Path) -> None:
-    file = program(tmp_path, {"nothing": "of ours"})
+    file = program(tmp_path)
     with hourly("reports") as dag:
         RollupOperator(
             task_id="rollup", rollup=TRIPS, conn_id="connect", program=file, reports=str(tmp_path / "reports")
@@ -90,7 +90,7 @@ def test_a_report_is_read_where_the_program_left_it(known: Known, tmp_path: Path
     place = Path(call[call.index("--report") + 1])
     assert place.parent == tmp_path / "reports"
     assert place.name.startswith("reports~rollup~manual__")
-    assert run.get_task_instances()[0].xcom_pull(task_ids="rollup") is None
+    assert run.get_task_instances()[0].xcom_pull(task_ids="rollup") == REPORT
 
 
 def test_verify_fails_with_the_witness(known: Known, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
