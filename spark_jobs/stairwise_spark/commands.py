@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 from stairwise import Options, Rollup, optimize
 from stairwise.arguments import Parser, Place, add_constants, add_place
 from stairwise.calibration import chosen, encode_calibration, place, write_calibration
-from stairwise.codec import to_json
+from stairwise.codec import decode_plan, to_json
 from stairwise.constants import Calibration, Constants
 from stairwise.duration import Duration
 from stairwise.errors import DeclarationError, StairwiseError, UsageError
@@ -27,6 +27,7 @@ from stairwise.quantity import beside, quantity
 from stairwise.windowing import Interval
 
 if TYPE_CHECKING:
+    from stairwise.plan import Plan
     from stairwise_spark.scope import Request, Scope
     from stairwise_spark.session import SessionOptions
 
@@ -40,6 +41,7 @@ class Given(Place):
     start: int | None
     end: int | None
     since: int | None = None
+    report: str | None
     chunk: int | None = None
     newest_first: bool = False
     restate: bool
@@ -209,7 +211,7 @@ def _done(given: Given, otherwise: Scope) -> int:
 def _reported(given: Given, otherwise: Scope) -> int:
     """Do it, while saying how far it is, and say what was done."""
     started = time.monotonic()
-    plan = optimize(Rollup.from_file(given.file), given.options())
+    plan = planned(given.file, given.options())
     from stairwise_spark import engine
     from stairwise_spark.session import open_session
     from stairwise_spark.terminal import Display, summary
@@ -218,19 +220,40 @@ def _reported(given: Given, otherwise: Scope) -> int:
     startup = time.monotonic() - started
     with Display(sys.stderr) as display:
         report = engine.run(spark, plan, given.request(otherwise), display, startup)
-    print(to_json(report.to_json()) if given.json else summary(report), flush=True)
+    document = to_json(report.to_json())
+    if given.report is not None:
+        from stairwise_spark.publishing import publish
+
+        publish(spark, document, given.report)
+    print(document if given.json else summary(report), flush=True)
     return 0
+
+
+def planned(file: str, options: Options) -> Plan:
+    """The plan that a file holds, as ``stairwise plan --out`` wrote it, or the one for the declaration in it.
+
+    Raises:
+        CodecError: The file is no plan.
+        DeclarationProblems: It is no declaration, or cannot be read.
+    """
+    if not file.endswith(".json"):
+        return optimize(Rollup.from_file(file), options)
+    try:
+        return decode_plan(Path(file).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"'{file}' cannot be read: {error.strerror}.", hint="check the path.") from error
 
 
 def _parser(name: str, description: str) -> Parser:
     parser = Parser(prog=f"stairwise {name}", description=description, allow_abbrev=False)
-    parser.add_argument("file", metavar="FILE", help="a declaration in YAML")
+    parser.add_argument("file", metavar="FILE", help="a declaration in YAML, or a plan in JSON")
     parser.add_argument("--start", metavar="T", type=_instant, help="windows that end after this instant")
     parser.add_argument("--end", metavar="T", type=_instant, help="and not after this one")
     parser.add_argument("--tiers", metavar="LIST", type=_names, default=(), help="only these windows, by table name")
     parser.add_argument("--restate", action="store_true", help="make windows again that are there already")
     parser.add_argument("--dry-run", action="store_true", help="say what would be done, and do nothing")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("--report", metavar="FOLDER", help="write the document there too, for others to read")
     parser.add_argument("--debug", action="store_true", help="if it fails, print all that Spark said of it")
     add_constants(parser)
     add_place(parser)

@@ -589,7 +589,7 @@ def _suspects(plan: Plan, name: str) -> list[str]:
 
 
 def _check_tiers(plan: Plan, tiers: Sequence[str]) -> None:
-    known = [step.tier.name for step in plan.steps if step.tier.kind is Kind.DECLARED]
+    known = [step.tier.name for step in plan.steps]
     for name in tiers:
         if name not in known:
             close = nearest(name, known)
