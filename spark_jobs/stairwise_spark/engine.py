@@ -8,8 +8,7 @@ next begins, and a run that died goes on where it stopped.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from random import SystemRandom
@@ -18,7 +17,6 @@ from uuid import uuid4
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from stairwise.aggregate import Primitive
 from stairwise.codec import decode_plan, encode_plan, to_json
 from stairwise.edges import EdgeSet
 from stairwise.errors import PlanError, UsageError
@@ -27,14 +25,16 @@ from stairwise.plan import Plan, Step
 from stairwise.rollup import Late, Rollup
 from stairwise.tiers import How, Kind
 from stairwise.windowing import Interval
-from stairwise_spark.changes import Changes, Listing, Recheck, after, before, changes, listing_of
+from stairwise_spark.applied import check_same
+from stairwise_spark.changes import Changes, Listing, Recheck, after, before, changes
 from stairwise_spark.chunks import pieces
 from stairwise_spark.compute import Content, computed, events, stored, touched
 from stairwise_spark.coverage import Coverage, State, partial_at
 from stairwise_spark.due import BEGINNING, Findings, Question, available, bare, find
-from stairwise_spark.errors import CONDITIONS_OF_VALUES, OVERFLOWS, BusyError, RunError, translating
+from stairwise_spark.errors import BusyError, translating
 from stairwise_spark.expressions import argument_types, direct
-from stairwise_spark.ledger import Ledger
+from stairwise_spark.numbering import numbered
+from stairwise_spark.pointing import pointing
 from stairwise_spark.report import (
     ChunkBegun,
     ChunkDone,
@@ -49,8 +49,7 @@ from stairwise_spark.report import (
 from stairwise_spark.rows import Rows
 from stairwise_spark.scope import Due, History, Request, settled
 from stairwise_spark.session import shuffle_tasks
-from stairwise_spark.source import FILES, Files, PinnedSource, open_source
-from stairwise_spark.source_checks import expressions
+from stairwise_spark.source import Files, PinnedSource, open_source
 from stairwise_spark.spans import Spans, common, hull, joined, without
 from stairwise_spark.storage import Storage
 from stairwise_spark.together import can_go_together
@@ -88,7 +87,7 @@ def run(
         RunError: It could not be done; what was written until then is whole, and stays.
     """
     started = time.monotonic()
-    with _pointing(plan), translating():
+    with pointing(plan), translating():
         return _Run.begun(spark, plan, request, started, progress).done_all(startup_seconds)
 
 
@@ -154,7 +153,7 @@ class _Run:
             check_same(decode_plan(applied), plan)
         states = storage.states()
         span = settled(request.span, rollup, [state.coverage for state in states.values()])
-        version, listing = _pinned(source, storage.ledger, states)
+        version, listing = numbered(source, storage.ledger, states)
         found = cls(
             plan=plan,
             rollup=rollup,
@@ -420,22 +419,7 @@ class _Run:
     def _tier_report(
         self, step: Step, due: Spans, ends: Mapping[str, Spans], written: Written | None = None
     ) -> TierReport:
-        rows = step.cost.rows_written
-        seconds = sum(span.end - span.start for span in ends.get(step.tier.name, _NOTHING))
-        predicted = None if rows is None else rows * seconds / self.plan.totals.period_s
-        report = replace(_idle(step), predicted_rows=predicted, ranges=due)
-        if written is None:
-            return report
-        return replace(
-            report,
-            windows=written.windows,
-            rows=written.rows,
-            files=written.files,
-            bytes=written.bytes,
-            version=written.version,
-            seconds=written.seconds,
-            wrote=written.wrote,
-        )
+        return TierReport.of(step, self.plan.totals.period_s, due, ends.get(step.tier.name, _NOTHING), written)
 
     def _changed(self) -> Spans:
         """When the events happened that tables did not hold, or not as they are now."""
@@ -457,7 +441,7 @@ class _Run:
                 changed=self._changed(),
                 found=tuple((each.way.value, each.why) for each in (*findings.changed, *findings.ignored)),
             ),
-            tiers=tuple(self.reports.get(step.tier.name, _idle(step)) for step in self.plan.steps),
+            tiers=tuple(self.reports.get(step.tier.name, TierReport.idle(step)) for step in self.plan.steps),
             late_rows=findings.late_rows,
             ignored_rows=findings.ignored_rows,
             null_times=self.null_times,
@@ -494,26 +478,6 @@ def _at(spans: Spans, version: int) -> Coverage:
     return Coverage.over((*span, version) for span in spans)
 
 
-def _idle(step: Step) -> TierReport:
-    return TierReport(name=step.tier.name, reads=step.reads, predicted_rows=0.0)
-
-
-def _pinned(source: PinnedSource, ledger: Ledger, states: Mapping[str, State]) -> tuple[int, Listing | None]:
-    """The version of the source; without one, a number of our own, and the files that it stands for, if there are."""
-    if source.version is not None:
-        return source.version, None
-    if source.identity != FILES:
-        return 1 + max(
-            (each.version for state in states.values() for each in state.coverage.stretches), default=0
-        ), None
-    newest = ledger.newest_listing()
-    if newest is None:
-        return 1, listing_of(source)
-    number, text = newest
-    found = listing_of(source, Listing.decode(text))
-    return number if found.encode() == text else number + 1, found
-
-
 def _extent(source: PinnedSource, span: Interval) -> Interval | None:
     """From the first event to after the last, where all of time is asked for."""
     if span.start != BEGINNING:
@@ -529,63 +493,6 @@ def _followed_from(rollup: Rollup, states: Mapping[str, State]) -> int | None:
     if rollup.lateness is None or not ends:
         return None
     return before(max(ends), rollup.lateness)
-
-
-def check_same(applied: Plan, plan: Plan) -> None:
-    """Refuse a plan under which rows that are in the tables would mean something else.
-
-    Windows may come and go, and a plan may read them from each other in another way.
-
-    Raises:
-        UsageError: The source, the keys, an aggregate or what a name stands for has changed.
-    """
-    old, new = applied.declaration, plan.declaration
-    if old is None or new is None:
-        return
-    changed = [
-        what
-        for what, before, now in (
-            ("source", old.source, new.source),
-            ("keys", old.keys, new.keys),
-            ("aggregates", dict(old.aggregates), dict(new.aggregates)),
-        )
-        if before != now
-    ]
-    windows = {step.tier.name: step.tier.window for step in applied.steps}
-    changed += [
-        f"window {step.tier.name}"
-        for step in plan.steps
-        if windows.get(step.tier.name, step.tier.window) != step.tier.window
-    ]
-    if changed:
-        raise UsageError(
-            f"rollup '{new.name}': {', '.join(changed)}: not what the tables in the target were filled with.",
-            hint="choose another target; to change tables that are filled is not in this version yet.",
-        )
-
-
-@contextmanager
-def _pointing(plan: Plan) -> Generator[None]:
-    """Within it, the hint of an error of values names the aggregates that may have met it."""
-    try:
-        yield
-    except RunError as error:
-        suspects = _suspects(plan, str(error.data.get("condition")))
-        if suspects:
-            error.hint = f"{error.hint.removesuffix('.')}; it may be {' or '.join(suspects)}."
-        raise
-
-
-def _suspects(plan: Plan, name: str) -> list[str]:
-    """The aggregates that may fail by a condition of Spark: all that compute, and where it is an overflow, all sums."""
-    if plan.declaration is None or name not in CONDITIONS_OF_VALUES:
-        return []
-    return [
-        f"{result}: {aggregate}"
-        for result, aggregate in plan.declaration.aggregates
-        if any(not text.isidentifier() for text in expressions(aggregate))
-        or (name in OVERFLOWS and any(partial.primitive is Primitive.SUM for partial in aggregate.partials))
-    ]
 
 
 def _check_tiers(plan: Plan, tiers: Sequence[str]) -> None:

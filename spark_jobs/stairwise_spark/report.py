@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 
 from stairwise.instant import format_instant
 from stairwise.json_fields import Json
+from stairwise.plan import Step
 from stairwise.windowing import Interval
 from stairwise_spark.spans import Spans, joined
+from stairwise_spark.writes import Written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +42,38 @@ class TierReport:
     version: int | None = None
     seconds: float = 0.0
     wrote: bool = False
+
+    @classmethod
+    def idle(cls, step: Step) -> TierReport:
+        """Of a tier for which there was nothing to do."""
+        return cls(name=step.tier.name, reads=step.reads, predicted_rows=0.0)
+
+    @classmethod
+    def of(cls, step: Step, period_s: float, due: Spans, ends: Spans, written: Written | None) -> TierReport:
+        """Of a tier that was due.
+
+        Args:
+            step: The tier.
+            period_s: The time for which the plan says how many rows it has.
+            due: What was.
+            ends: What of that had to be computed.
+            written: What became of it; None: it was not written.
+        """
+        rows, seconds = step.cost.rows_written, sum(span.end - span.start for span in ends)
+        predicted = None if rows is None else float(rows * seconds / period_s)
+        report = replace(cls.idle(step), predicted_rows=predicted, ranges=due)
+        if written is None:
+            return report
+        return replace(
+            report,
+            windows=written.windows,
+            rows=written.rows,
+            files=written.files,
+            bytes=written.bytes,
+            version=written.version,
+            seconds=written.seconds,
+            wrote=written.wrote,
+        )
 
     def merged(self, later: TierReport) -> TierReport:
         """Both together, of which the other came later."""
