@@ -44,8 +44,8 @@ _QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?:[^`]|``)*`""", 
 # What tells the time, some of it also without parentheses, where a column of that name is meant if there is one.
 _CLOCK = re.compile(
     r"(?<![\w.])(?:(?:now|curdate|unix_timestamp)\s*\(\s*\)"
-    r"|(?P<word>current_timestamp|current_date|current_time|localtimestamp)\b(?!\s*\()"
-    r"|(?:current_timestamp|current_date|current_time|localtimestamp)\s*\()"
+    r"|(?:current_timestamp|current_date|current_time|localtimestamp)\s*\("
+    r"|(?P<word>current_timestamp|current_date|current_time)\b)"
 )
 
 

@@ -208,7 +208,7 @@ WRONG_AGGREGATES = {
     "count() where rand() > 0.5": STORE,
     "count(now())": CLOCK,
     "count() where at > Current_Timestamp": CLOCK,
-    "sum(unix_timestamp( ))": CLOCK,
+    "sum(unix_timestamp())": CLOCK,
     "max(day > current_date())": CLOCK,
     "sum(_id)": f"it reads the column _id, and names that begin with _ are reserved. {RENAME}",
     "sum((select id from range(1)))": NO_QUERY,
@@ -268,7 +268,7 @@ def test_every_aggregate_that_does_not_fit_is_named(spark: SparkSession) -> None
             [f'where \'fare\': Filter expression "fare" of type "DOUBLE" is not a boolean. {CAST}'],
         ),
         ({"where": "rand() > 0.5"}, (), [f"where 'rand() > 0.5': {STORE}"]),
-        ({"where": "at < localtimestamp"}, (), [f"where 'at < localtimestamp': {CLOCK}"]),
+        ({"where": "at < localtimestamp ()"}, (), [f"where 'at < localtimestamp ()': {CLOCK}"]),
         ({"where": "zone_id in (select 1)"}, (), [f"where 'zone_id in (select 1)': {NO_QUERY}"]),
         (
             {"time": "note"},
