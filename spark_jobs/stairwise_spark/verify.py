@@ -413,8 +413,8 @@ def _hints(target: Target, proofs: Sequence[TierProof], version: int | None, fil
         if not each.windows:
             yield f"{each.name}: nothing is covered there, so nothing was verified."
         if each.outside:
-            rows = "1 row is" if each.outside == 1 else f"{each.outside:,} rows are"
-            yield f"{each.name}: {rows} outside of what is covered, and was not verified."
+            rows, were = ("1 row is", "was") if each.outside == 1 else (f"{each.outside:,} rows are", "were")
+            yield f"{each.name}: {rows} outside of what is covered, and {were} not verified."
     wrong = [each for each in proofs if each.total]
     if not wrong:
         return

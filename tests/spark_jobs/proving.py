@@ -33,7 +33,6 @@ AGGREGATES = {
     "riders": "approx_distinct(rider)",
     "middle": "quantile(fare, 0.5)",
     "top": "top_k(rider, 3)",
-    "exact": "median(fare)",
 }
 
 

@@ -197,7 +197,6 @@ def test_after_a_checkpoint_nothing_is_counted_twice_and_what_is_lost_is_said(
     plan = filled(spark, rollup, hours(0, 2))
     table, log = f"delta.`{rollup.target}/1h`", tmp_path / "rollup" / "1h" / "_delta_log"
     sql(spark, f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.checkpointInterval' = '1')")
-    spark.catalog.clearCache()
     filled(spark, rollup, hours(2, 4))
     before = status(spark, plan)
     assert (rows(before), before.notes) == (16, ())

@@ -48,7 +48,7 @@ def test_each_window_that_holds_the_instant_has_its_origin(
     assert first.origins[-1].entry.claim is not None
     assert runs[0] == first.origins[-1].entry.claim.run != second.run_id
     assert [(each.rows, each.source_rows, each.version, each.written) for each in found.origins] == [(4, 60, 0, 0)] * 2
-    later = why(spark, plan, "1h_every_30m", DAY + 2 * HOUR, now=DAY + 3 * HOUR)
+    later = why(spark, plan, "1h_every_30m", DAY + 2 * HOUR, now=DAY + 3 * HOUR - 60)
     assert [each.reason for each in later.origins] == [Reason.DELAY, Reason.OPEN]
     assert main(["why", file, "1h_every_30m", "2024-01-01T00:59Z", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
@@ -77,7 +77,10 @@ def test_a_window_that_no_change_touched_was_written_from_an_older_version(spark
     assert "no commit of the log wrote it: it was and is empty, or it was written before the log begins" in said
 
 
-def test_helpers_have_slices_and_unknown_tiers_a_hint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_helpers_have_slices_and_unknown_tiers_a_hint(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert spark.version
     rollup = declared("events", tmp_path / "rollup")
     plan = planned(rollup)
     helper = next(step.tier for step in plan.steps if step.tier.kind is not Kind.DECLARED)
