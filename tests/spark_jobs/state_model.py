@@ -9,7 +9,7 @@ by the code of the engine itself.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cache
 
@@ -51,6 +51,14 @@ class Table:
     windows: tuple[Rows, ...]
     log: tuple[Commit, ...] = (Commit(0, None),)
     counter: int = 0
+    _hash: int = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        # Logs are long, and looked up a million times.
+        object.__setattr__(self, "_hash", hash((self.windows, self.log, self.counter)))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     @property
     def version(self) -> int:
@@ -119,7 +127,7 @@ class World:
 
     def reflected(self, tier: str) -> Coverage:
         """What a tier reflects, by its log and the ledger."""
-        return _folded(tier, self.table(tier).log, frozenset(of for name, of in self.records if name == tier))
+        return _folded(tier, self.table(tier), frozenset(of for name, of in self.records if name == tier))
 
     def faults(self) -> Iterator[str]:
         """What must never be, in words."""
@@ -266,31 +274,35 @@ def packed(world: World, tier: str) -> World:
 
 
 @cache
-def _folded(tier: str, log: tuple[Commit, ...], records: frozenset[State]) -> Coverage:
-    return folded(tier, log, records)
+def _folded(tier: str, table: Table, records: frozenset[State]) -> Coverage:
+    return folded(tier, table.log, records)
 
 
 def _slices(tier: str, place: int) -> tuple[int, ...]:
     return (place,) if tier == FINE else (2 * place, 2 * place + 1)
 
 
+@cache
 def _span(tier: str, place: int) -> Interval:
     """A range in which the window ends, and no other one."""
     end = _slices(tier, place)[-1] + 1
     return Interval(end - 1, end)
 
 
+@cache
 def _ending(tier: str, span: Interval) -> Iterable[int]:
     """The windows that end in a range."""
     return [place for place in range(4 if tier == FINE else 2) if span.start < _span(tier, place).end <= span.end]
 
 
+@cache
 def _claimed(coverage: Coverage, tier: str, place: int) -> int:
     """The version that is claimed of a window; DOUBTFUL where none is."""
     known = coverage.within(_span(tier, place)).stretches
     return known[0].version if known else DOUBTFUL
 
 
+@cache
 def _advanced(tier: str, coverage: Coverage, span: Interval, source: int) -> Coverage:
     """What is reflected as of a version, as is known of windows that no change has touched since."""
     for place in _ending(tier, span):
@@ -305,6 +317,7 @@ def _changed(tier: str, place: int, since: int, until: int) -> bool:
     return any(since < version <= until and part in _slices(tier, place) for version, part in CHANGED.items())
 
 
+@cache
 def _reflects(tier: str, place: int, rows: Rows, newest: int) -> int:
     """The last version of the source that a window holds at least in all its slices."""
     if len(rows) != 1:

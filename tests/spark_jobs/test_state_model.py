@@ -18,8 +18,8 @@ _State = tuple[int, tuple[int, ...], bool]
 
 EARLY, LATE, ODD = Interval(0, 2), Interval(2, 4), Interval(1, 4)
 HISTORIES = {
-    "ranges that overlap": (Run(EARLY), Run(ODD), Run(ODD)),
     "one range": (Run(ALL), Run(ALL), Run(ALL)),
+    "ranges that overlap": (Run(EARLY), Run(ODD), Run(ODD)),
     "disjoint ranges, and all": (Run(EARLY), Run(LATE), Run(ALL)),
     "some make again what is there": (Run(ALL), Run(ALL), Run(EARLY, restates=True)),
 }
