@@ -31,7 +31,7 @@ from stairwise.json_fields import Json
 from stairwise_spark.coverage import Coverage, State, is_list, is_object
 from stairwise_spark.errors import CONFLICTS, RunError
 from stairwise_spark.session import sql
-from stairwise_spark.tables import Definition, Place, Table, TierTable, Turn, literal
+from stairwise_spark.tables import Definition, Place, Table, TierTable, literal
 
 _COLUMNS = StructType(
     [
@@ -220,7 +220,7 @@ class Ledger:
     def keep_listing(self, number: int, text: str) -> bool:
         """Whether the list of a number is this one now: of several runs that keep one, the first one has."""
         with suppress(*CONFLICTS):  # another one was at the same instant
-            self._add(_LISTING, _Note("listing", number, "", text), turn=Turn(_LISTING, number))
+            self._add(_LISTING, _Note("listing", number, "", text), once=(_LISTING, number))
         return self.listing(number) == text
 
     def reports(self, since: str = "", most: int = 1) -> tuple[str, ...]:
@@ -264,10 +264,10 @@ class Ledger:
     def _notes(self, kind: str) -> DataFrame:
         return self._there().now().where(F.col(_KIND.name) == kind)
 
-    def _add(self, kind: str, note: _Note, turn: Turn | None = None) -> None:
+    def _add(self, kind: str, note: _Note, once: tuple[str, int] | None = None) -> None:
         values = {**note._asdict(), _KIND.name: kind}
         typed = (F.lit(values[each.name]).cast(each.dataType).alias(each.name) for each in (*_COLUMNS.fields, _KIND))
-        self._there().append(self.spark.range(1).coalesce(1).select(*typed), self.summary.encode(), turn)
+        self._there().append(self.spark.range(1).coalesce(1).select(*typed), self.summary.encode(), once)
 
     def _publish(self, name: str, text: str) -> None:
         """A file beside the ledger, there whole or not at all; none if the ledger is elsewhere."""

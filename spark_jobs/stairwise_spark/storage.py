@@ -238,29 +238,26 @@ class Storage:
         log = self._logs({each.table: each.since for each in transactions})
         with ThreadPoolExecutor(min(_SIDE_BY_SIDE, len(transactions)) or 1) as pool:
             going = {pool.submit(self._commit, each, log[each.table]): each for each in transactions}
-            try:
-                while going:
-                    ended = {future: going.pop(future) for future in wait(going, return_when=FIRST_COMPLETED).done}
-                    for future in ended:
-                        future.result()
-                    newest = self._logs({each.table: each.until for each in ended.values()}, with_files=True)
-                    for each in ended.values():
-                        if each.was_passed_over(newest[each.table]):
-                            going[pool.submit(self._commit, each, newest[each.table])] = each
-                        else:
-                            yield from self._outcome(each, newest[each.table])
-            finally:
-                for each in transactions:
-                    each.release()
+            while going:
+                ended = {future: going.pop(future) for future in wait(going, return_when=FIRST_COMPLETED).done}
+                for future in ended:
+                    future.result()
+                yield from self._outcomes(ended.values())
 
     def _commit(self, transaction: Transaction, log: Log) -> None:
         with translating(transaction.subject):
-            transaction.commit(log, self.arrangement)
+            transaction.commit(log, self.arrangement, lambda: self._newest(transaction))
 
-    def _outcome(self, transaction: Transaction, log: Log) -> tuple[Written, ...]:
-        states, written = transaction.outcome(log)
-        self._states.update(states)
-        return written
+    def _newest(self, transaction: Transaction) -> Log:
+        """The log of the table, as far as it was not known."""
+        return self._logs({transaction.table: transaction.until})[transaction.table]
+
+    def _outcomes(self, transactions: Iterable[Transaction]) -> Iterator[Written]:
+        log = self._logs({each.table: each.until for each in transactions}, with_files=True)
+        for each in transactions:
+            states, written = each.outcome(log[each.table])
+            self._states.update(states)
+            yield from written
 
     def _logs(self, since: Mapping[TierTable, int], *, with_files: bool = False) -> Mapping[TierTable, Log]:
         with translating():

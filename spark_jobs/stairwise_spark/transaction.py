@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from random import SystemRandom
 
 from pyspark.sql import DataFrame
 from pyspark.storagelevel import StorageLevel
@@ -12,11 +13,12 @@ from pyspark.storagelevel import StorageLevel
 from stairwise_spark.arrangement import Arrangement
 from stairwise_spark.coverage import Claim, Commit, Coverage, State, folded
 from stairwise_spark.errors import CONFLICTS, BusyError
-from stairwise_spark.tables import TierTable, Turn
+from stairwise_spark.tables import OccupiedError, TierTable
 from stairwise_spark.tier_logs import Log
 from stairwise_spark.writes import Windows, Write, Written, uncounted
 
-_TURNS, _MOST_TRIES = "stairwise", 50
+# So often a commit is tried while other runs write to the same days; and seconds to wait, at first.
+_COMMITS, _PAUSE = 30, 0.5
 # The rows of so much event time are kept for another try; more are computed again, and seldom meet others.
 _KEPT_S = 2 * 86_400
 # A run that is repeated finds what it wrote among so many last commits; beyond, it writes the same once more.
@@ -44,16 +46,13 @@ class Transaction:
     writes: Sequence[Write]
     known: Mapping[str, State]
     began: float = field(default_factory=time.monotonic)
-    _seen: int = 0
-    _tries: int = 0
-    _has_failed: bool = False
-    _rows: DataFrame | None = None
+    _is_append: bool = False
     _earlier: int | None = None
     _windows: Mapping[str, Windows] = field(default_factory=dict[str, Windows])
 
     def __post_init__(self) -> None:
-        """Nobody has looked at the log since the tiers became known."""
-        self._seen = min(state.version for state in self.known.values())
+        """Rows are added if no window of them was ever claimed."""
+        self._is_append = all(write.untouched is not None for write in self.writes)
 
     @property
     def subject(self) -> str:
@@ -70,53 +69,55 @@ class Transaction:
         """The version from which on the log, and its files, have to be known for :meth:`outcome`."""
         return self._known + 1 if self._earlier is None else min(self._earlier, self._known + 1)
 
-    def commit(self, log: Log, arrangement: Arrangement) -> None:
+    def commit(self, log: Log, arrangement: Arrangement, look: Callable[[], Log]) -> None:
         """The windows are replaced, unless this run has done that before.
 
-        Each commit takes the next turn of all writers of the table. One that was slower than another leaves nothing
-        behind; :meth:`outcome` says so, and with a newer log it may be tried again, with the same rows.
+        Runs on other ranges may have written to the same days: then it is only this commit that waits and is tried
+        again, with the same rows.
 
         Args:
             log: What the table's log says, from :attr:`since` on.
             arrangement: How rows lie in the table.
+            look: Reads the log once more, from :attr:`until` on.
 
         Raises:
             BusyError: Another run has written windows of the same range meanwhile.
         """
-        claim = self._claim
-        self._earlier = next((each.version for each in log.commits if each.claim == claim), None)
+        self._earlier = next((each.version for each in log.commits if each.claim == self._claim), None)
         if self._earlier is not None:
             return
-        self._check_alone(each for each in log.commits if each.version > self._seen)
-        self._seen = max((self._seen, *(each.version for each in log.commits)))
-        if self._rows is None:
-            self._rows, self._windows = arrangement.arranged(self.writes)
-            if self._is_kept:
-                self._rows = self._rows.persist(StorageLevel.MEMORY_AND_DISK)
-        turn = Turn(_TURNS, self._seen + 1)
-        self._tries += 1
+        if self._is_append:
+            untouched = min(write.untouched or 0 for write in self.writes)
+            self._check_alone(each for each in log.commits if each.version > untouched)
+        rows, self._windows = arrangement.arranged(self.writes)
+        is_kept = sum(span.end - span.start for write in self.writes for span in write.ends) <= _KEPT_S
+        rows = rows.persist(StorageLevel.MEMORY_AND_DISK) if is_kept else rows
         try:
-            if claim.is_append:
-                self.table.append(self._rows, claim.encode(), turn)
+            self._save_patiently(rows, arrangement, look)
+        finally:
+            if is_kept:
+                rows.unpersist()
+
+    def _save_patiently(self, rows: DataFrame, arrangement: Arrangement, look: Callable[[], Log]) -> None:
+        for attempt in range(_COMMITS - 1):
+            try:
+                self._save(rows, arrangement)
+            except OccupiedError:
+                self._check_alone(look().commits)
+                self._is_append = False  # nobody claims these rows
+            except CONFLICTS:
+                self._check_alone(look().commits)
+                time.sleep(SystemRandom().uniform(0, _PAUSE) * min(attempt + 1, 10))
             else:
-                self.table.replace(self._rows, claim.encode(), arrangement.predicate(self.writes), turn)
-        except CONFLICTS:
-            if self._tries == _MOST_TRIES:
-                raise
-            self._has_failed = True
+                return
+        self._save(rows, arrangement)
+
+    def _save(self, rows: DataFrame, arrangement: Arrangement) -> None:
+        note = self._claim.encode()
+        if self._is_append:
+            self.table.add(rows, note, arrangement.parts(self.writes), arrangement.ranges(self.writes))
         else:
-            self._has_failed = False
-
-    def was_passed_over(self, log: Log) -> bool:
-        """Whether others have taken their turn, and this one has not; their claims are in its log."""
-        commits = [each for each in log.commits if each.version > self._seen]
-        is_mine = self._earlier is not None or any(each.claim == self._claim for each in commits)
-        return not is_mine and (self._has_failed or bool(commits))
-
-    def release(self) -> None:
-        """What was kept for another try is let go."""
-        if self._rows is not None and self._is_kept:
-            self._rows.unpersist()
+            self.table.replace(rows, note, arrangement.predicate(self.writes))
 
     def outcome(self, log: Log) -> tuple[dict[str, State], tuple[Written, ...]]:
         """What is known of the tiers now, and what became of the writes.
@@ -139,16 +140,12 @@ class Transaction:
         return min(state.version for state in self.known.values())
 
     @property
-    def _is_kept(self) -> bool:
-        return sum(span.end - span.start for write in self.writes for span in write.ends) <= _KEPT_S
-
-    @property
     def _claim(self) -> Claim:
         return Claim(
             run=self.run,
             plan=self.plan,
             tiers=tuple((write.tier, write.coverage) for write in self.writes),
-            is_append=all(write.untouched is not None for write in self.writes),
+            is_append=self._is_append,
             source=self.source,
         )
 

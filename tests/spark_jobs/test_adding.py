@@ -1,4 +1,4 @@
-"""Who writes to a table takes turns: of two at once, one alone succeeds, whoever is faster."""
+"""Rows are added where none are: of two runs that add the same range, one alone succeeds, whoever is faster."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from stairwise_spark.errors import CONFLICTS
-from stairwise_spark.tables import Definition, Place, TierTable, Turn
+from stairwise_spark.tables import Definition, OccupiedError, Place, TierTable
 
 pytestmark = pytest.mark.spark
 
@@ -27,17 +27,21 @@ def table(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -
     )
     if request.param == "path":
         return TierTable.make(spark, Place.at(str(tmp_path / "it's a table")), definition)
-    spark.sql(f"CREATE SCHEMA IF NOT EXISTS turns LOCATION '{tmp_path / 'schema'}'")
-    return TierTable.make(spark, Place(("turns", "t")), definition)
+    spark.sql(f"CREATE SCHEMA IF NOT EXISTS adding LOCATION '{tmp_path / 'schema'}'")
+    return TierTable.make(spark, Place(("adding", f"t{tmp_path.name[-1]}{time.monotonic_ns()}")), definition)
 
 
 def rows(spark: SparkSession, part: int, hour: int) -> DataFrame:
     return spark.range(100).select(F.lit(hour).cast("bigint").alias("hour"), F.lit(part).alias("_part")).coalesce(1)
 
 
-def add_slowly(table: TierTable, tmp_path: Path, number: int, meanwhile: Callable[[], None]) -> None:
-    """A row is added as the turn of a number; when it has begun, something else is done."""
-    begun, go_on = tmp_path / f"begun {number}", tmp_path / f"go on {number}"
+def add(table: TierTable, frame: DataFrame, part: int, hour: int) -> None:
+    table.add(frame, "note", f"_part = {part}", f"hour = {hour}")
+
+
+def beside(table: TierTable, tmp_path: Path, slow: tuple[int, int], quick: Callable[[], None]) -> None:
+    """Rows are added slowly; meanwhile something else is done."""
+    begun, go_on = tmp_path / f"begun {slow}", tmp_path / f"go on {slow}"
 
     def waited(hour: int) -> int:
         begun.touch()
@@ -46,27 +50,31 @@ def add_slowly(table: TierTable, tmp_path: Path, number: int, meanwhile: Callabl
             time.sleep(0.05)
         return hour
 
-    frame = rows(table.spark, 9, number).limit(1).withColumn("hour", F.udf(waited, "bigint", useArrow=False)("hour"))
+    frame = rows(table.spark, *slow).limit(1).withColumn("hour", F.udf(waited, "bigint", useArrow=False)("hour"))
     with ThreadPoolExecutor(1) as pool:
-        adding = pool.submit(table.append, frame, "slow", Turn("t", number))
+        adding = pool.submit(add, table, frame, *slow)
         while not begun.exists() and not adding.done():
             time.sleep(0.05)
         try:
-            meanwhile()
+            quick()
         finally:
             go_on.touch()
         adding.result()
 
 
-def test_of_two_at_once_one_succeeds(table: TierTable, tmp_path: Path) -> None:
+def test_two_that_add_the_same_range_do_not_both_land(table: TierTable, tmp_path: Path) -> None:
     spark = table.spark
+
+    def replaced() -> None:
+        table.replace(rows(spark, 2, 1), "note", "_part = 2")
+
     with pytest.raises(CONFLICTS):
-        add_slowly(table, tmp_path, 1, lambda: table.append(rows(spark, 1, 7), "quick", Turn("t", 1)))
+        beside(table, tmp_path, (1, 7), lambda: add(table, rows(spark, 1, 7), 1, 7))
     with pytest.raises(CONFLICTS):
-        add_slowly(table, tmp_path, 2, lambda: table.replace(rows(spark, 2, 1), "quick", "_part = 2", Turn("t", 2)))
-    add_slowly(table, tmp_path, 3, lambda: None)
-    # Too late is passed over.
-    table.append(rows(spark, 1, 7), "late", Turn("t", 3))
-    table.append(rows(spark, 1, 8), "next", Turn("t", 4))
+        beside(table, tmp_path, (2, 1), replaced)
+    beside(table, tmp_path, (3, 1), lambda: add(table, rows(spark, 4, 1), 4, 1))
+    with pytest.raises(OccupiedError):
+        add(table, rows(spark, 1, 7), 1, 7)
+    add(table, rows(spark, 1, 8), 1, 8)
     found = table.now().groupBy("_part", "hour").count().collect()
-    assert sorted(tuple(row) for row in found) == [(1, 7, 100), (1, 8, 100), (2, 1, 100), (9, 3, 1)]
+    assert sorted(tuple(row) for row in found) == [(1, 7, 100), (1, 8, 100), (2, 1, 100), (3, 1, 1), (4, 1, 100)]
