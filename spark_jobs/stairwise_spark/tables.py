@@ -259,7 +259,7 @@ class TierTable(Table):
         """The rows are added where no row is, in one commit that carries the note; no rows, no commit.
 
         The commit looks at the range itself, so that Delta Lake refuses it if another one puts rows there meanwhile:
-        of two that add the same range, one fails. It costs no job more than to add blindly.
+        of two that add the same range, one fails.
 
         Args:
             frame: The rows.
