@@ -58,26 +58,30 @@ def span(first: int, last: int) -> Interval:
     return Interval(DAY + first * HOUR, DAY + last * HOUR)
 
 
+def over(*ranges: tuple[Interval, int]) -> Coverage:
+    return Coverage.over((each.start, each.end, version) for each, version in ranges)
+
+
 def test_a_gap_is_a_hole_or_what_is_missing_after_the_start() -> None:
-    holed = Coverage.over([(*span(0, 2), 3), (*span(4, 6), 3)])
+    holed = over((span(0, 2), 3), (span(4, 6), 3))
     assert tier(holed).gaps == (span(2, 4),)
     assert tier(holed, start=DAY - HOUR).gaps == (span(-1, 0), span(2, 4))
     assert tier(Coverage.of(span(0, 2), 3)).gaps == ()
     assert tier(Coverage()).gaps == ()
     assert tier(Coverage(), start=DAY).gaps == (Interval(DAY, NOW),)
-    doubtful = Coverage.over([(*span(0, 2), 3), (*span(2, 3), -1)])
+    doubtful = over((span(0, 2), 3), (span(2, 3), -1))
     assert (tier(doubtful).covered, tier(doubtful).gaps) == ((span(0, 2),), (span(2, 3),))
 
 
 def test_older_than_the_source_is_stale() -> None:
-    known = Coverage.over([(*span(0, 2), 2), (*span(2, 4), 1), (*span(4, 6), 3)])
+    known = over((span(0, 2), 2), (span(2, 4), 1), (span(4, 6), 3))
     assert tier(known).stale == (span(0, 4),)
     assert tier(known, version=None).stale == ()
     assert tier(known).covered == (span(0, 6),)
 
 
 def test_what_is_not_sealed_has_its_reason() -> None:
-    found = tier(Coverage.over([(*span(0, 6), 3), (*span(6, 7), -1)]), delay=7_200).unsealed
+    found = tier(over((span(0, 6), 3), (span(6, 7), -1)), delay=7_200).unsealed
     assert [(each.span, each.reason) for each in found] == [
         (span(6, 7), Reason.DOUBTFUL),
         (Interval(DAY + 6 * HOUR, NOW - 7_200), Reason.DUE),
@@ -92,7 +96,7 @@ def test_what_is_not_sealed_has_its_reason() -> None:
 
 
 def test_the_line_of_time_shows_the_worst_of_each_stretch() -> None:
-    known = Coverage.over([(*span(0, 4), 3), (*span(5, 6), 2), (*span(6, 8), 3)])
+    known = over((span(0, 4), 3), (span(5, 6), 2), (span(6, 8), 3))
     drawn = heat(tier(known), span(0, 10), 10)
     full, stale, gap, later = Cell.COVERED, Cell.STALE, Cell.GAP, Cell.OPEN
     assert drawn == [full, full, full, full, gap, stale, full, full, later, later]
@@ -101,7 +105,7 @@ def test_the_line_of_time_shows_the_worst_of_each_stretch() -> None:
 
 @pytest.mark.parametrize("width", [16, 20, 28, 40, 60, 100])
 def test_whatever_the_width_no_line_is_wider(width: int) -> None:
-    known = Coverage.over([(*span(0, 4), 3), (*span(5, 6), 2)])
+    known = over((span(0, 4), 3), (span(5, 6), 2))
     for is_colored in (False, True):
         shown = told(of(tier(known), tier(known, place=1)), Screen(columns=width, lines=9, is_colored=is_colored))
         plain = shown
@@ -112,7 +116,7 @@ def test_whatever_the_width_no_line_is_wider(width: int) -> None:
 
 
 def test_characters_tell_what_colours_tell() -> None:
-    known = Coverage.over([(*span(0, 4), 3), (*span(5, 6), 2), (*span(6, 9), 3)])
+    known = over((span(0, 4), 3), (span(5, 6), 2), (span(6, 9), 3))
     shown = told(of(tier(known)), Screen(columns=99, lines=9, blocks=("#", ".")))
     assert "  1h  ##################" in shown
     assert "# covered   . not yet   ~ covered, but the source is newer   ! gap" in shown
