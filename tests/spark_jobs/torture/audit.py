@@ -68,11 +68,11 @@ class Audit:
             for tier in tiers:
                 known = records.get(tier, [])
                 for record in known:
-                    yield from self._untrue(tier, record.version, record.coverage, "the ledger")
+                    yield from self._untrue(tier, record.version, record.coverage, "the ledger claims")
                 at = State(-1, Coverage())
                 for commit in self._commits[table]:
                     at = State(commit.version, folded(tier, [commit], [at] if at.version >= 0 else []))
-                    yield from self._untrue(tier, at.version, at.coverage, "the commits")
+                    yield from self._untrue(tier, at.version, at.coverage, "the commits claim")
 
     def unequal(self) -> Iterator[str]:
         """What is not as the newest version of the source gives it, or is not known to be so, in words."""
@@ -143,7 +143,7 @@ class Audit:
                 reflects = self.world.last_version(tier, window, found)
                 if reflects is None or reflects < claimed:
                     what = f"{window}, which holds {found}, as of {reflects}"
-                    yield f"{tier} at {version}: {by} claims {claimed} for {what}"
+                    yield f"{tier} at {version}: {by} {claimed} for {what}"
 
     def _records(self) -> Mapping[str, list[State]]:
         log = self.target / "_stairwise" / "ledger" / "_delta_log"
