@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test demo check bench torture goldens lock clean python java
+.PHONY: help setup test demo ui check bench torture goldens lock clean python java
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -27,9 +27,11 @@ setup: .venv/complete ## make .venv as requirements.lock pins it (minutes the fi
 test: java setup ## pass every test, the fast ones first
 	$(BIN)/pytest
 
-demo: setup ## plan the example declaration, and draw the plan to target/demo/plan.svg
-	@mkdir -p target/demo
-	$(BIN)/stairwise plan dags/rollups/trips.yaml --svg target/demo/plan.svg
+demo: java setup ## a day of trips through Airflow, late rows, a repair, a check, all in target/demo
+	$(BIN)/python demo/demo.py target/demo
+
+ui: setup ## Airflow's own interface, with the history of the demo in it
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python demo/ui.py target/demo
 
 check: setup ## format, lint, import contracts, types, and the tests that need no engine, with coverage
 	$(BIN)/ruff format --check

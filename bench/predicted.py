@@ -28,6 +28,7 @@ from stairwise.workload import Workload
 
 WORKLOADS = 30
 WARMERS = 4  # computed before any is measured: a JVM compiles for as long
+WARM = 4.0
 ROWS = 5_000_000
 # Events of a key in ten seconds, on average: 1,000 are dense, 10 are ten to one, 1 leaves nothing to be gained there.
 TABLES = tuple(
@@ -94,7 +95,7 @@ def pairs(spark: SparkSession, rows: int = ROWS, many: int = WORKLOADS) -> Itera
         computed(spark, plan, case.events)
     for case, plan in asked:
         case.events.make(spark)
-        (seconds,) = in_turn(partial(computed, spark, plan, case.events), rounds=1)
+        (seconds,) = in_turn(partial(computed, spark, plan, case.events), warm_s=WARM)
         pair = Pair(predicted(plan, case.events), seconds)
         print(f"{pair.predicted:8.2f} {pair.measured:8.2f}  {case}", file=sys.stderr, flush=True)
         yield pair

@@ -25,6 +25,7 @@ ARCHITECTURE = "docs/architecture.md"
 PACKAGES = {
     "The rooms of the optimizer": ROOT / "optimizer" / "stairwise",
     "The rooms of the Spark side": ROOT / "spark_jobs" / "stairwise_spark",
+    "The rooms of the Airflow side": ROOT / "plugins" / "stairwise_airflow",
 }
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"")
@@ -201,7 +202,7 @@ def modules_in_order(title: str) -> list[str]:
     return re.findall(r"^\| `(\w+)` \|", rest.partition("\n## ")[0], re.MULTILINE)
 
 
-@pytest.mark.parametrize(("title", "package"), PACKAGES.items(), ids=["optimizer", "spark_jobs"])
+@pytest.mark.parametrize(("title", "package"), PACKAGES.items(), ids=["optimizer", "spark_jobs", "plugins"])
 def test_the_map_names_every_module_once(title: str, package: Path) -> None:
     assert sorted(modules_in_order(title)) == sorted(file.stem for file in package.glob("*.py"))
 
@@ -212,7 +213,7 @@ def test_the_map_names_every_test_of_the_repository() -> None:
     assert folders | files <= set(spans(ARCHITECTURE))
 
 
-@pytest.mark.parametrize(("title", "package"), PACKAGES.items(), ids=["optimizer", "spark_jobs"])
+@pytest.mark.parametrize(("title", "package"), PACKAGES.items(), ids=["optimizer", "spark_jobs", "plugins"])
 def test_the_map_can_be_read_from_top_to_bottom(title: str, package: Path) -> None:
     read: set[str] = set()
     for module in modules_in_order(title):

@@ -21,7 +21,11 @@ _MOST_DIGITS = 18
 ENGINE_COMMANDS = {
     "backfill": "fill the tables of a declaration from the events; resumable",
     "calibrate": "measure what work costs here, for the seconds of a plan",
+    "maintain": "compact what is sealed, and keep the files and reports of the tables few",
     "run": "write every window that ends in a range",
+    "status": "say what is covered, missing, out of date and not sealed yet",
+    "verify": "recompute windows from the raw rows, and compare them with the tables",
+    "why": "say who wrote the windows that hold an instant, from what, and if they are sealed",
 }
 _EPILOG = """\
 examples:

@@ -4,8 +4,33 @@ from __future__ import annotations
 
 from airflow.plugins_manager import AirflowPlugin
 
+from stairwise_airflow.lazy_web import LazyApp
+from stairwise_airflow.links import ROUTE, ReportLink
+from stairwise_airflow.partitions import RollupWindow, RollupWindowMapper
+
 
 class StairwisePlugin(AirflowPlugin):
     """Stairwise, as ``airflow plugins`` lists it."""
 
     name = "stairwise"
+    # Addresses without a leading slash: they are right where Airflow itself is below another path.
+    fastapi_apps = [{"app": LazyApp(), "url_prefix": "/stairwise", "name": "Stairwise"}]  # noqa: RUF012 - Airflow's
+    external_views = [  # noqa: RUF012 - as above
+        {
+            "name": "Rollups",
+            "href": "stairwise/rollups",
+            "destination": "nav",
+            "url_route": "rollups",
+            "category": "browse",
+        },
+        {"name": "Rollups", "href": "stairwise/dags/{DAG_ID}", "destination": "dag", "url_route": "rollups_dag"},
+        {
+            "name": "Rollups",
+            "href": "stairwise/dags/{DAG_ID}/runs/{RUN_ID}",
+            "destination": "dag_run",
+            "url_route": ROUTE,
+        },
+    ]
+    operator_extra_links = [ReportLink()]  # noqa: RUF012 - as above
+    partition_mappers = [RollupWindowMapper]  # noqa: RUF012 - as above
+    windows = [RollupWindow]  # noqa: RUF012 - as above

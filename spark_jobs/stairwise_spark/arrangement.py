@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial, reduce
 from math import ceil
@@ -64,18 +64,28 @@ class Arrangement:
 
     def predicate(self, writes: Sequence[Write]) -> str:
         """What is true of exactly the rows that are replaced; first the parts alone, by which Delta tells conflicts."""
-        touched = [parts(each.starts, self.days(each.tier)) for each in writes]
+        return f"({self.parts(writes)}) AND ({self.ranges(writes)})"
+
+    def parts(self, writes: Sequence[Write]) -> str:
+        """What is true of the partitions in which the written windows lie."""
+        return self._of_tiers(writes, lambda each: parts(each.starts, self.days(each.tier)))
+
+    def ranges(self, writes: Sequence[Write]) -> str:
+        """What is true of exactly the written windows, within these partitions."""
+        return self._of_tiers(writes, lambda each: each.predicate)
+
+    def _of_tiers(self, writes: Sequence[Write], said: Callable[[Write], str]) -> str:
         if not self.is_shared:
-            return f"{touched[0]} AND {writes[0].predicate}"
-        windows = [f"window = {literal(each.tier)}" for each in writes]
-        in_parts = " OR ".join(f"({window} AND {of})" for window, of in zip(windows, touched, strict=True))
-        in_ranges = " OR ".join(f"({window} AND {of.predicate})" for window, of in zip(windows, writes, strict=True))
-        return f"({in_parts}) AND ({in_ranges})"
+            return said(writes[0])
+        return " OR ".join(f"(window = {literal(each.tier)} AND ({said(each)}))" for each in writes)
 
     def _parts(self, writes: Sequence[Write]) -> int:
         """About how many parts are written: tasks without rows would cost files in every task before them."""
-        lengths = ((write.starts.end - write.starts.start) // DAY_SECONDS // self.days(write.tier) for write in writes)
-        return sum(length + 1 for length in lengths)
+        return sum(
+            (span.end - span.start) // DAY_SECONDS // self.days(write.tier) + 1
+            for write in writes
+            for span in write.starts
+        )
 
     def _alone(self, write: Write, windows: dict[str, Windows]) -> DataFrame:
         """The rows of a write, with the partition columns."""
@@ -100,7 +110,7 @@ class Arrangement:
         self, rows: DataFrame, numbers: Sequence[tuple[Write, int]], number: Column, windows: dict[str, Windows]
     ) -> DataFrame:
         """The rows of some writes, whose windows are counted when they are written, unless there may be very many."""
-        many = sum(self.tiers[each.tier].rate * (each.span.end - each.span.start) for each, _ in numbers)
+        many = sum(self.tiers[each.tier].rate * (span.end - span.start) for each, _ in numbers for span in each.ends)
         if many > _MOST_COUNTED:
             return rows
         # No two windows of a tier end at the same time.

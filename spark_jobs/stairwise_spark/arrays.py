@@ -93,17 +93,29 @@ class Branch:
         number: What `_tier` says of its rows.
         reads: The number of the tier whose rows it merges; 0: the rows that come in.
         cut: Its windows; no branch reads one whose windows overlap.
-        after: Of a cut, only windows that end later than this, in microseconds.
-        until: And not later than this.
+        after: Only windows that end later than one of these, in order, in microseconds,
+        until: and not later than the one in its place here; of those that overlap, besides, only the listed ones.
         is_asked_for: Whether its rows come out; else they are only read.
     """
 
     number: int
     reads: int
     cut: Cut | Hops
-    after: int
-    until: int
+    after: tuple[int, ...]
+    until: tuple[int, ...]
     is_asked_for: bool = True
+
+    def is_wanted(self, ends: Ints) -> Flags:
+        """Whether windows with these ends are to be made."""
+        places = np.searchsorted(np.array(self.after, np.int64), ends, side="left") - 1
+        return (places >= 0) & (ends <= np.array(self.until, np.int64)[np.maximum(places, 0)])
+
+    def asked_for(self, rows: _Rows) -> _Rows:
+        """Those of some windows that are to be made."""
+        if len(self.after) == 1:
+            return rows  # all that are listed
+        is_wanted = self.is_wanted(rows.end)
+        return rows if is_wanted.all() else rows.taken(np.flatnonzero(is_wanted))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +138,12 @@ class Pass:
             block = _Block.of(table, self.keys, self.folds)
             made = {0: block.rows}
             for branch in self.branches:
+                parts: Iterable[_Rows]
                 if isinstance(branch.cut, Hops):
-                    parts = _slid(branch.cut, made[branch.reads], self.folds)
+                    parts = map(branch.asked_for, _slid(branch.cut, made[branch.reads], self.folds))
                 else:
                     made[branch.number] = rows = _merged(branch.cut, branch, made[branch.reads], self.folds)
-                    parts = iter([rows] if branch.is_asked_for else [])
+                    parts = [rows] if branch.is_asked_for else []
                 yield from (block.batch(branch.number, rows) for rows in parts if len(rows.begin))
 
 
@@ -228,7 +241,7 @@ def _slid(hops: Hops, rows: _Rows, folds: Sequence[Fold]) -> Iterator[_Rows]:
 def _merged(cut: Cut, branch: Branch, rows: _Rows, folds: Sequence[Fold]) -> _Rows:
     """The rows of a tier: neighbours of one key and one window become one."""
     begin, end = cut.bounds(rows.begin)
-    is_wanted = (begin < end) & (end > branch.after) & (end <= branch.until)
+    is_wanted = (begin < end) & branch.is_wanted(end)
     rows = rows._replace(begin=begin, end=end)
     if not is_wanted.all():
         rows = rows.taken(np.flatnonzero(is_wanted))

@@ -6,7 +6,7 @@ session can take, and ends where a window does, of the coarsest tier that fits: 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -19,9 +19,12 @@ from stairwise.windowing import Interval, windows_at
 from stairwise_spark.delta_log import Busy
 from stairwise_spark.event_time import MICROS
 from stairwise_spark.source import PinnedSource
+from stairwise_spark.spans import Spans, hull, joined
 
 # Twice what Spark gives a task to read: columns that are not needed are in it, and tiers have fewer rows.
 BYTES_A_TASK = 256 * 1024**2
+# So many ranges of a tier are replaced by one commit: they are all in its predicate.
+_MOST_SPANS = 400
 
 
 def equal(span: Interval, length: int) -> Iterator[Interval]:
@@ -38,12 +41,41 @@ def equal(span: Interval, length: int) -> Iterator[Interval]:
     yield from (Interval(one, other) for one, other in pairwise([*cuts, span.end]))
 
 
-def fitting(plan: Plan, source: PinnedSource, span: Interval, tasks: int) -> Iterator[Interval]:
-    """The span in pieces that so many tasks can take at once; one, if nobody knows how much there is."""
+def pieces(
+    plan: Plan,
+    source: PinnedSource,
+    span: Interval,
+    ends: Mapping[str, Spans],
+    read: Spans,
+    tasks: int,
+    length: int | None,
+) -> list[Interval]:
+    """A range of ends of windows in pieces, each of which is done before the next begins.
+
+    Args:
+        plan: What is made.
+        source: What it is made of.
+        span: The range.
+        ends: For each tier, the ranges of which the windows that end in them have to be computed.
+        read: When the events happened that have to be read for it.
+        tasks: That run side by side.
+        length: How long a piece is, in seconds; None: as much as fits.
+    """
+    whole = hull(joined(each for spans in ends.values() for each in spans))
+    found = fitting(plan, source, whole, tasks, read) if length is None else equal(whole, length)
+    cuts = {piece.end for piece in found}
+    most = max(ends.values(), key=len, default=())
+    cuts |= {each.end for each in most[_MOST_SPANS - 1 :: _MOST_SPANS]}
+    inner = sorted(cut for cut in cuts if whole.start < cut < whole.end)
+    return [Interval(*each) for each in pairwise([span.start, *inner, span.end])]
+
+
+def fitting(plan: Plan, source: PinnedSource, span: Interval, tasks: int, read: Spans) -> Iterator[Interval]:
+    """The span in pieces that so many tasks can take at once; one, if nobody knows how much there is to read."""
     if span.start >= span.end:
         return
     most = tasks * BYTES_A_TASK
-    size = source.about_bytes(span)
+    size = source.about_bytes(read)
     if size is None or size <= most:
         yield span
         return

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 from stairwise import Options, Rollup, optimize
 from stairwise.arguments import Parser, Place, add_constants, add_place
 from stairwise.calibration import chosen, encode_calibration, place, write_calibration
-from stairwise.codec import to_json
+from stairwise.codec import decode_plan, to_json
 from stairwise.constants import Calibration, Constants
 from stairwise.duration import Duration
 from stairwise.errors import DeclarationError, StairwiseError, UsageError
@@ -27,7 +27,8 @@ from stairwise.quantity import beside, quantity
 from stairwise.windowing import Interval
 
 if TYPE_CHECKING:
-    from stairwise_spark.engine import Request
+    from stairwise.plan import Plan
+    from stairwise_spark.scope import Request, Scope
     from stairwise_spark.session import SessionOptions
 
 _Value = TypeVar("_Value")
@@ -39,6 +40,8 @@ class Given(Place):
     file: str
     start: int | None
     end: int | None
+    since: int | None = None
+    report: str | None
     chunk: int | None = None
     newest_first: bool = False
     restate: bool
@@ -59,13 +62,12 @@ class Given(Place):
         """How to plan."""
         return Options(calibration=chosen(self.constants))
 
-    def request(self) -> Request:
-        """What to do."""
-        from stairwise_spark.engine import Request
+    def request(self, otherwise: Scope) -> Request:
+        """What to do; without a start, something else than a range."""
+        from stairwise_spark.scope import Request
 
-        span = None if self.start is None or self.end is None else Interval(self.start, self.end)
         return Request(
-            span=span,
+            span=otherwise if self.start is None or self.end is None else Interval(self.start, self.end),
             chunk_s=self.chunk,
             newest_first=self.newest_first,
             restate=self.restate,
@@ -76,14 +78,22 @@ class Given(Place):
 
 def run(arguments: Sequence[str]) -> int:
     """Bring every tier up to date for a range; the exit code says how it went."""
-    parser = _parser("run", "Write every window that ends in the range, whole, from the events.")
+    parser = _parser(
+        "run",
+        "Bring every window up to date that is new, or that a change of the source touches; with --start and --end, "
+        "write every window that ends in the range, whole, and no other.",
+    )
+    parser.add_argument(
+        "--since", metavar="T", type=_instant, help="without --start: where to begin if nothing was ever made"
+    )
     given = parser.parse_args(arguments, namespace=Given())
-    if given.start is None or given.end is None:
-        raise UsageError(
-            "run needs --start and --end: to find out what is new or changed is not in this version yet.",
-            hint="name the range, or use stairwise backfill, which skips what is done.",
-        )
-    return _done(given)
+    if given.start is not None and given.end is None:
+        raise UsageError("run takes --start only together with --end.", hint="add --end, or leave both out.")
+    if given.start is not None and given.since is not None:
+        raise UsageError("run takes --start or --since, not both.", hint="leave out one of them.")
+    from stairwise_spark.scope import Due
+
+    return _done(given, Due(until=given.end, since=given.since))
 
 
 def backfill(arguments: Sequence[str]) -> int:
@@ -96,7 +106,9 @@ def backfill(arguments: Sequence[str]) -> int:
     given = parser.parse_args(arguments, namespace=Given())
     if (given.start is None) != (given.end is None):
         raise UsageError("backfill takes --start and --end together, or neither.", hint="add the other one.")
-    return _done(given)
+    from stairwise_spark.scope import History
+
+    return _done(given, History())
 
 
 class CalibrateGiven(Place):
@@ -182,24 +194,24 @@ def measure(rollup: Rollup, *, master: str | None, remote: str | None, conf: tup
     return statistics.measure(spark, rollup)
 
 
-def _done(given: Given) -> int:
+def _done(given: Given, otherwise: Scope) -> int:
     if given.start is not None and given.end is not None and given.start >= given.end:
         raise UsageError(
             f"the range from {format_instant(given.start)} to {format_instant(given.end)} is empty.",
             hint="let --end be later than --start.",
         )
     try:
-        return _reported(given)
+        return _reported(given, otherwise)
     except StairwiseError:
         if given.debug:
             traceback.print_exc()
         raise
 
 
-def _reported(given: Given) -> int:
+def _reported(given: Given, otherwise: Scope) -> int:
     """Do it, while saying how far it is, and say what was done."""
     started = time.monotonic()
-    plan = optimize(Rollup.from_file(given.file), given.options())
+    plan = planned(given.file, given.options())
     from stairwise_spark import engine
     from stairwise_spark.session import open_session
     from stairwise_spark.terminal import Display, summary
@@ -207,20 +219,41 @@ def _reported(given: Given) -> int:
     spark = open_session(given.session())
     startup = time.monotonic() - started
     with Display(sys.stderr) as display:
-        report = engine.run(spark, plan, given.request(), display, startup)
-    print(to_json(report.to_json()) if given.json else summary(report), flush=True)
+        report = engine.run(spark, plan, given.request(otherwise), display, startup)
+    document = to_json(report.to_json())
+    if given.report is not None:
+        from stairwise_spark.publishing import publish
+
+        publish(spark, document, given.report)
+    print(document if given.json else summary(report), flush=True)
     return 0
+
+
+def planned(file: str, options: Options) -> Plan:
+    """The plan that a file holds, as ``stairwise plan --out`` wrote it, or the one for the declaration in it.
+
+    Raises:
+        CodecError: The file is no plan.
+        DeclarationProblems: It is no declaration, or cannot be read.
+    """
+    if not file.endswith(".json"):
+        return optimize(Rollup.from_file(file), options)
+    try:
+        return decode_plan(Path(file).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"'{file}' cannot be read: {error.strerror}.", hint="check the path.") from error
 
 
 def _parser(name: str, description: str) -> Parser:
     parser = Parser(prog=f"stairwise {name}", description=description, allow_abbrev=False)
-    parser.add_argument("file", metavar="FILE", help="a declaration in YAML")
+    parser.add_argument("file", metavar="FILE", help="a declaration in YAML, or a plan in JSON")
     parser.add_argument("--start", metavar="T", type=_instant, help="windows that end after this instant")
     parser.add_argument("--end", metavar="T", type=_instant, help="and not after this one")
     parser.add_argument("--tiers", metavar="LIST", type=_names, default=(), help="only these windows, by table name")
     parser.add_argument("--restate", action="store_true", help="make windows again that are there already")
     parser.add_argument("--dry-run", action="store_true", help="say what would be done, and do nothing")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("--report", metavar="FOLDER", help="write the document there too, for others to read")
     parser.add_argument("--debug", action="store_true", help="if it fails, print all that Spark said of it")
     add_constants(parser)
     add_place(parser)

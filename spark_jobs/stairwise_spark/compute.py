@@ -15,16 +15,21 @@ from pyspark.sql import functions as F
 from stairwise.aggregate import ROWS, Aggregate, Partial, Sharing, partial_columns
 from stairwise.plan import Step
 from stairwise.tiers import How, Kind, Tier
-from stairwise.window import FixedWindow
-from stairwise.windowing import Interval
+from stairwise.window import FixedWindow, Window
+from stairwise.windowing import Interval, windows_touching
 from stairwise_spark.expressions import combined, direct, lifted, lowered
-from stairwise_spark.grid import covered, in_slices, in_windows, micros, picked, reach
+from stairwise_spark.grid import common_grid, covered, floored, in_slices, in_windows, micros, picked, reach
 from stairwise_spark.inputs import Types
 from stairwise_spark.names import column
 from stairwise_spark.rows import NUMBER, Rows
 from stairwise_spark.sliding import slid
+from stairwise_spark.spans import Spans, hull, in_whole_slices, joined
 
 _BOUNDS = ("_begin", "_end")
+IS_PARTIAL = "is_partial"
+"""The column that says of a window, where the declaration wants both kinds, that it has not ended."""
+# The share of a grid's instants that are edges, from which on to merge twice costs less than to look for edges.
+_ENOUGH_OF_A_GRID = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +67,27 @@ def held(tier: Tier, span: Interval) -> Interval:
     return Interval(first, max(first, last))
 
 
+def events(tier: Tier, ends: Spans) -> Spans:
+    """When the events happen that are in the windows of a tier that end in some ranges."""
+    return joined(held(tier, span) for span in ends)
+
+
+def touched(tier: Tier, span: Interval) -> Interval:
+    """The windows that share an instant with a range, which is not empty, as those that end in (start, end]."""
+    if tier.window is not None:
+        first = next(windows_touching(tier.window, *span))
+        *_, last = windows_touching(tier.window, span.end - 1, span.end)
+        return Interval(first.end - _since_last_end(tier.window, first), last.end)
+    return hull(in_whole_slices(tier.needs, [span]))
+
+
+def _since_last_end(window: Window, found: Interval) -> int:
+    """At most as long ago as the window before this one ended."""
+    if isinstance(window, FixedWindow):
+        return window.slide
+    return found.end - found.start if window.is_tumbling else 1
+
+
 def computed(step: Step, parent: DataFrame, content: Content, span: Interval) -> DataFrame:
     """The step's tier, its windows that end in the span.
 
@@ -91,24 +117,52 @@ def computed(step: Step, parent: DataFrame, content: Content, span: Interval) ->
             assert_never(step.how)
 
 
-def stored(tier: Tier, rows: Rows, content: Content, chunk: Interval) -> DataFrame:
-    """The windows that end in a chunk as readers find them: bounds as timestamps, results by name, then the states.
+def is_finer_cheaper(step: Step) -> bool:
+    """Whether :func:`finer` costs less than the step's own slices: several classes of edges, few of a grid's left out.
+
+    To find the slice of an event takes two divisions for each class.
+    """
+    tier = step.tier
+    if step.how is not How.RAW or tier.window is not None or len(tier.needs.classes) == 1:
+        return False
+    width, _ = common_grid(tier.needs)
+    return tier.rate * width >= _ENOUGH_OF_A_GRID
+
+
+def finer(step: Step, events: DataFrame, content: Content, span: Interval) -> DataFrame:
+    """The rows of finer slices than the step's, on a grid that holds all its edges: to be merged once more."""
+    tier = step.tier
+    width, origin = common_grid(tier.needs)
+    within, time = held(tier, span), column("_time")
+    rows = events.where((time >= micros(within.start)) & (time < micros(within.end)))
+    keys = *map(column, content.keys), floored(time, width, origin).alias("_begin")
+    made = rows.groupBy(*keys).agg(*_from_rows(tier, content))
+    return made.withColumn("_end", column("_begin") + micros(width))
+
+
+def stored(tier: Tier, rows: Rows, content: Content, *, is_partial: bool | None = None) -> DataFrame:
+    """The windows as readers find them: bounds as timestamps, results by name, then the states.
 
     In a frame of several tiers, those of all that are declared or not as this one is.
+
+    Args:
+        tier: One of those in the frame.
+        rows: The frame.
+        content: What the rows hold.
+        is_partial: Whether the windows have not ended; None: the tables do not say.
     """
-    end = column("_end")
-    frame = rows.frame.where((end > micros(chunk.start)) & (end <= micros(chunk.end)))
     results = {name for name, _ in content.results}
     lowest = [
         column(name) if name in results else lowered(aggregate, content.types).alias(name)
         for name, aggregate in content.aggregates
     ]
     states = [name for each in content.partials(keeps_values=tier.keeps_values) for name in each.columns]
-    return frame.select(
+    return rows.frame.select(
         *map(column, content.keys),
         F.timestamp_micros(column("_begin")).alias("window_start"),
         F.timestamp_micros(column("_end")).alias("window_end"),
         *(lowest if tier.kind is Kind.DECLARED else ()),
+        *((F.lit(is_partial).alias(IS_PARTIAL),) if tier.kind is Kind.DECLARED and is_partial is not None else ()),
         *map(column, states),
         *(() if rows.number is None else (column(NUMBER),)),
     )

@@ -27,8 +27,17 @@ _FAMILY = "stairwise.claim/"
 DOUBTFUL = -1
 
 
+def partial_at(version: int) -> int:
+    """What stands for windows that have not ended: lower than any version, and for each version another number.
+
+    >>> partial_at(0), partial_at(7)
+    (-2, -9)
+    """
+    return DOUBTFUL - 1 - version
+
+
 class Stretch(NamedTuple):
-    """The range [start, end) reflects the source at a version, or DOUBTFUL."""
+    """The range [start, end) reflects the source at a version; DOUBTFUL; or holds windows that have not ended."""
 
     start: int
     end: int
@@ -54,7 +63,7 @@ class Coverage:
             left.end < right.start or (left.end == right.start and left.version != right.version)
             for left, right in pairwise(self.stretches)
         )
-        if not is_apart or any(each.start >= each.end or each.version < DOUBTFUL for each in self.stretches):
+        if not is_apart or any(each.start >= each.end for each in self.stretches):
             raise ValueError(f"coverage {list(map(tuple, self.stretches))}: the ranges are empty or not in order.")
 
     def __repr__(self) -> str:
@@ -98,6 +107,10 @@ class Coverage:
         Coverage(stretches=((30, 60, 2),))
         """
         return self._merged(other, lambda one, two: None if one is None or two is None else min(one, two))
+
+    def doubted(self) -> Coverage:
+        """The same ranges, of which nothing is to be trusted."""
+        return Coverage.over((start, end, DOUBTFUL) for start, end, _ in self.stretches)
 
     def within(self, span: Interval) -> Coverage:
         """The part in a range."""
@@ -177,12 +190,14 @@ class Claim:
         plan: The digest of the plan that it followed.
         tiers: What each tier in the commit reflects, by name.
         is_append: Whether rows were only added, because none were there.
+        source: The identity of the source that the versions are of; None: it has none.
     """
 
     run: str
     plan: str
     tiers: tuple[tuple[str, Coverage], ...]
     is_append: bool = False
+    source: str | None = None
 
     def encode(self) -> str:
         """The text; equal claims have equal texts."""
@@ -191,6 +206,7 @@ class Claim:
             "run": self.run,
             "plan": self.plan,
             "append": self.is_append,
+            **({} if self.source is None else {"source": self.source}),
             "tiers": {name: coverage.to_json() for name, coverage in self.tiers},
         }
         return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
@@ -210,10 +226,10 @@ class Claim:
             return None
         match document:
             case {"schema": "stairwise.claim/1", "run": str(run), "plan": str(plan), "append": bool(is_append), **rest}:
-                tiers = rest.pop("tiers", None)
-                if is_object(tiers) and not rest:
+                tiers, source = rest.pop("tiers", None), rest.pop("source", None)
+                if is_object(tiers) and not rest and (source is None or isinstance(source, str)):
                     claims = tuple((name, Coverage.from_json(ranges)) for name, ranges in tiers.items())
-                    return cls(run=run, plan=plan, tiers=claims, is_append=is_append)
+                    return cls(run=run, plan=plan, tiers=claims, is_append=is_append, source=source)
             case _:
                 pass
         raise CodecError(
@@ -238,8 +254,11 @@ class State:
     coverage: Coverage
 
 
-def folded(tier: str, commits: Iterable[Commit], records: Iterable[State]) -> Coverage:
-    """What a tier's rows reflect, by the commits of its table and by records of it.
+def folded(tier: str, commits: Iterable[Commit], records: Iterable[State], source: str | None = None) -> Coverage:
+    """What a tier's rows reflect of a source, by the commits of its table and by records of it.
+
+    Versions of another source, which was there before under the same name, say nothing of this one: what claims them
+    is doubtful.
 
     Each record is true of its own version, and a commit changes what was true before. So at each version comes first
     the commit, then the higher of that and what the records say. Where commits are missing, nothing said before is
@@ -253,13 +272,15 @@ def folded(tier: str, commits: Iterable[Commit], records: Iterable[State]) -> Co
     for version in sorted({*known, *claims}):
         if version not in claims or version > at + 1:
             coverage = Coverage()
-        coverage = _after(coverage, tier, claims.get(version)).union(known.get(version, Coverage()))
+        coverage = _after(coverage, tier, claims.get(version), source).union(known.get(version, Coverage()))
         at = version
     return coverage
 
 
-def _after(coverage: Coverage, tier: str, claim: Claim | None) -> Coverage:
+def _after(coverage: Coverage, tier: str, claim: Claim | None, source: str | None) -> Coverage:
     claimed = Coverage() if claim is None else dict(claim.tiers).get(tier, Coverage())
+    if claim is not None and None not in (source, claim.source) and source != claim.source:
+        claimed = claimed.doubted()
     if claim is not None and claim.is_append:
         return coverage.appended(claimed)
     return coverage.overlaid(claimed)

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, LongType, StructField, StructType
 
+from stairwise.declared import TimeUnit
 from stairwise.zones import DAY_SECONDS
 from stairwise_spark.event_time import MICROS, EventTime
 from stairwise_spark.names import quoted, without_wildcards
 from stairwise_spark.session import sql
 
 _MOST_DAYS = 20_000
+# No event is so far away that its microseconds are no BIGINT.
+_MOST_OF: Mapping[TimeUnit | None, int] = {
+    TimeUnit.SECONDS: (2**63 - 1) // MICROS,
+    TimeUnit.MILLISECONDS: (2**63 - 1) // 1_000,
+}
 _ACTIONS = (
     "add struct<path: string, stats: string, deletionVector: struct<cardinality: bigint>>, remove struct<path: string>"
 )
+_SCHEMA = "metaData struct<schemaString: string>"
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(\.\d{10}\.\d{10})?\.parquet$")
 _ROWS, _FIRST, _LAST = "_rows", "_first", "_last"
 
@@ -53,6 +60,42 @@ class Logged:
     days: tuple[Busy, ...] | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Described:
+    """A Delta table as it is now.
+
+    Attributes:
+        identity: Its own; a table that comes in its place has another.
+        location: Its folder.
+        partitions: The columns by whose values its files are sorted.
+        properties: What was set for it.
+        features: Of the protocol.
+    """
+
+    identity: str
+    location: str
+    partitions: tuple[str, ...]
+    properties: Mapping[str, str]
+    features: frozenset[str]
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether its files call columns by other names."""
+        return self.properties.get("delta.columnMapping.mode", "none") != "none"
+
+
+def described(spark: SparkSession, table: str) -> Described:
+    """A Delta table as it is now; no Spark job."""
+    detail = sql(spark, f"DESCRIBE DETAIL {table}").collect()[0]
+    return Described(
+        identity=detail["id"],
+        location=detail["location"],
+        partitions=tuple(detail["partitionColumns"]),
+        properties=detail["properties"],
+        features=frozenset(detail["tableFeatures"]),
+    )
+
+
 def busy_days(bounds: DataFrame) -> tuple[Busy, ...]:
     """When things happened, in order, by day; if there are very many days, those with the most rows.
 
@@ -75,6 +118,14 @@ def read_log(spark: SparkSession, table: str, version: int, time: EventTime) -> 
     return Logged(bytes=int(detail["sizeInBytes"]), days=_busy(found) if is_known and is_whole else None)
 
 
+def _in_reach(value: Column, time: EventTime) -> Column:
+    """The nearest value of the time's column whose microseconds are a BIGINT."""
+    most = _MOST_OF.get(time.unit)
+    if most is None:
+        return value
+    return F.greatest(F.lit(-most), F.least(F.lit(most), value.cast("bigint")))
+
+
 def _by_day(bounds: DataFrame) -> list[Row]:
     """What there is on each day, and on none if that is not known."""
     first = F.col(_FIRST)
@@ -94,20 +145,20 @@ def _busy(rows: Iterable[Row]) -> tuple[Busy, ...]:
     )
 
 
-def _actions(spark: SparkSession, log: str, version: int) -> DataFrame:
-    """What was added and removed, with the version: the last checkpoint, and the commits behind it."""
+def _actions(spark: SparkSession, log: str, version: int, schema: str = _ACTIONS) -> DataFrame:
+    """What the log says, with the version: the last checkpoint, and the commits behind it."""
     named = spark.read.format("binaryFile").option("pathGlobFilter", "*.checkpoint*.parquet").load(log).select("path")
     checkpoints = [(int(found[1]), found[0]) for row in named.collect() if (found := _CHECKPOINT.search(row["path"]))]
     last = max((each for each, _ in checkpoints if each <= version), default=-1)
     name = F.col("_metadata.file_name")
-    commits = spark.read.schema(_ACTIONS).option("pathGlobFilter", "[0-9]*.json").json(log)
+    commits = spark.read.schema(schema).option("pathGlobFilter", "[0-9]*.json").json(log)
     commits = commits.where((name > f"{last:020d}.json") & (name <= f"{version:020d}.json"))
-    actions = commits.select("add", "remove", F.substring(name, 1, 20).cast("bigint").alias("version"))
+    actions = commits.select("*", F.substring(name, 1, 20).cast("bigint").alias("version"))
     files = [f"{log}/{name}" for each, name in checkpoints if each == last]
     if not files:
         return actions
-    folded = spark.read.schema(_ACTIONS).parquet(*files)
-    return actions.unionByName(folded.select("add", "remove", F.lit(last).cast("bigint").alias("version")))
+    folded = spark.read.schema(schema).parquet(*files)
+    return actions.unionByName(folded.select("*", F.lit(last).cast("bigint").alias("version")))
 
 
 def _live(actions: DataFrame) -> DataFrame:
@@ -121,11 +172,50 @@ def _live(actions: DataFrame) -> DataFrame:
     return files.where(F.col("add").isNotNull())
 
 
+def times_at(spark: SparkSession, location: str, version: int, time: EventTime, name: str | None) -> DataFrame:
+    """The `path` of each file that was there at a version, and the `_first` and the `_last` of its times.
+
+    Raises:
+        AnalysisException: The log does not reach back so far.
+    """
+    log = without_wildcards(location) + "/_delta_log"
+    files = _live(_actions(spark, log, version)).select(
+        "path", F.col("add.stats").alias("stats"), F.col("add.deletionVector.cardinality").alias("deleted")
+    )
+    return with_bounds(files, time, name).select("path", _FIRST, _LAST)
+
+
+def schema_at(spark: SparkSession, location: str, version: int) -> str | None:
+    """The schema of a table as its log writes it, with the names that columns have in files; None: it is not found."""
+    log = without_wildcards(location) + "/_delta_log"
+    try:
+        known = _actions(spark, log, version, _SCHEMA).where(F.isnotnull("metaData.schemaString"))
+    except AnalysisException:
+        return None
+    found = known.agg(F.max_by("metaData.schemaString", "version")).collect()
+    return None if found[0][0] is None else str(found[0][0])
+
+
 def _bounds(files: DataFrame, time: EventTime) -> DataFrame:
     """For each file its rows with a time, and the first and the last of those times; NULL if the log has none."""
+    given = files.select(F.col("add.stats").alias("stats"), F.col("add.deletionVector.cardinality").alias("deleted"))
+    return with_bounds(given, time).select(_ROWS, _FIRST, _LAST)
+
+
+def with_bounds(files: DataFrame, time: EventTime, name: str | None = None) -> DataFrame:
+    """The files with how many `_rows` with a time each has, or 1, and the `_first` and the `_last` of those times.
+
+    The times are in microseconds, cut to milliseconds, and NULL if the log has none; so is `_rows` then.
+
+    Args:
+        files: With the texts of their `stats`, and how many rows are `deleted`.
+        time: Of the source.
+        name: What the statistics call its column, if not as the source does.
+    """
+    theirs = time.name if name is None else name
 
     def of_time(kind: DataType) -> StructType:
-        return StructType([StructField(time.name, kind)])
+        return StructType([StructField(theirs, kind)])
 
     schema = StructType(
         [
@@ -135,15 +225,17 @@ def _bounds(files: DataFrame, time: EventTime) -> DataFrame:
             StructField("nullCount", of_time(LongType())),
         ]
     )
-    ours = quoted(time.name)
-    read = files.select(F.from_json("add.stats", schema).alias("stats"), F.col("add.deletionVector.cardinality"))
-    rows = F.col("stats.numRecords") - F.coalesce(f"stats.nullCount.{ours}", F.lit(0))
-    known = read.select(
-        F.coalesce(rows - F.coalesce("cardinality", F.lit(0)), F.lit(1)).alias(_ROWS),
-        F.col(f"stats.minValues.{ours}").alias("_low"),
-        F.col(f"stats.maxValues.{ours}").alias("_high"),
-    )
-    # The one count of microseconds is made of a column with the name that it has in the source.
-    lows = known.select(_ROWS, "_high", F.col("_low").alias(time.name)).withColumn(_FIRST, time.micros)
-    highs = lows.select(_ROWS, _FIRST, F.col("_high").alias(time.name)).withColumn(_LAST, time.micros)
-    return highs.select(_ROWS, F.when(F.col(_LAST).isNotNull(), F.col(_FIRST)).alias(_FIRST), _LAST)
+    column = quoted(theirs)
+    read = files.withColumn("_stats", F.from_json("stats", schema))
+    rows = F.col("_stats.numRecords") - F.coalesce(f"_stats.nullCount.{column}", F.lit(0))
+    known = read.withColumns(
+        {
+            _ROWS: F.coalesce(rows - F.coalesce("deleted", F.lit(0)), F.lit(1)),
+            "_low": F.col(f"_stats.minValues.{column}"),
+            "_high": F.col(f"_stats.maxValues.{column}"),
+        }
+    ).drop("_stats")
+    limits = {each: _in_reach(F.col(each), time) for each in ("_low", "_high")}
+    bounds = {bound: replace(time, name=of).micros for bound, of in ((_FIRST, "_low"), (_LAST, "_high"))}
+    found = known.withColumns(limits).withColumns(bounds).drop("_low", "_high")
+    return found.withColumn(_FIRST, F.when(F.col(_LAST).isNotNull(), F.col(_FIRST)))

@@ -1,35 +1,40 @@
-"""A run: which windows are missing, what has to be read for them, and the writes that bring them.
+"""A run: which windows are due, what has to be read for them, and the writes that bring them.
 
-A run pins the source at one version. A tier is due for a range unless its table says that it holds the windows as that
-version gives them. The range is cut into chunks, so that memory does not grow with it; a chunk is written before the
+A run pins the source at one version, and finds out which windows of each tier are missing or were touched by a change
+since they were made. These are cut into chunks, so that memory does not grow with them; a chunk is written before the
 next begins, and a run that died goes on where it stopped.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from random import SystemRandom
 from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from stairwise.aggregate import Primitive
 from stairwise.codec import decode_plan, encode_plan, to_json
-from stairwise.errors import UsageError
+from stairwise.edges import EdgeSet
+from stairwise.errors import PlanError, UsageError
 from stairwise.names import nearest
 from stairwise.plan import Plan, Step
-from stairwise.rollup import Rollup
+from stairwise.rollup import Late, Rollup
 from stairwise.tiers import How, Kind
-from stairwise.windowing import Interval, windows_at
-from stairwise_spark.chunks import equal, fitting
-from stairwise_spark.compute import Content, computed, held, stored
-from stairwise_spark.coverage import Coverage, State
-from stairwise_spark.errors import CONDITIONS_OF_VALUES, OVERFLOWS, BusyError, RunError, translating
+from stairwise.windowing import Interval
+from stairwise_spark.applied import check_same
+from stairwise_spark.changes import Changes, Listing, Recheck, after, before, changes
+from stairwise_spark.chunks import pieces
+from stairwise_spark.compute import Content, computed, events, stored, touched
+from stairwise_spark.coverage import Coverage, State, partial_at
+from stairwise_spark.due import BEGINNING, Findings, Question, available, bare, find
+from stairwise_spark.errors import BusyError, translating
 from stairwise_spark.expressions import argument_types, direct
+from stairwise_spark.numbering import numbered
+from stairwise_spark.pointing import pointing
 from stairwise_spark.report import (
     ChunkBegun,
     ChunkDone,
@@ -39,41 +44,24 @@ from stairwise_spark.report import (
     SourceReport,
     TierReport,
     TierWritten,
-    joined,
     silent,
 )
 from stairwise_spark.rows import Rows
+from stairwise_spark.scope import Due, History, Request, settled
 from stairwise_spark.session import shuffle_tasks
-from stairwise_spark.source import PinnedSource, open_source
-from stairwise_spark.source_checks import expressions
+from stairwise_spark.source import Files, PinnedSource, open_source
+from stairwise_spark.spans import Spans, common, hull, joined, without
 from stairwise_spark.storage import Storage
 from stairwise_spark.together import can_go_together
 from stairwise_spark.work import Work
 from stairwise_spark.writes import Write, Written
 
-ATTEMPTS = 3  # of a chunk, when another run was faster
-_NOTHING = Coverage()
+__all__ = ["ATTEMPTS", "Due", "History", "Request", "check_same", "run"]
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """What a run is asked for.
-
-    Attributes:
-        span: The windows that end in (start, end] of it; None: all that the source has events for.
-        chunk_s: Event time that is done at once; None: as much as fits.
-        newest_first: Whether the last chunk comes first.
-        restate: Whether windows are made again that are there.
-        tiers: Only these of the declared tiers; none: all.
-        is_dry: Whether to say what would be done, and not to do it.
-    """
-
-    span: Interval | None = None
-    chunk_s: int | None = None
-    newest_first: bool = False
-    restate: bool = False
-    tiers: tuple[str, ...] = ()
-    is_dry: bool = False
+_AGAIN = "run again."
+ATTEMPTS = 5  # of a chunk, when another run was faster
+_FIRST_PAUSE = 0.2  # seconds before the second one; twice as long before each further one
+_NOTHING: Spans = ()
 
 
 def run(
@@ -99,148 +87,280 @@ def run(
         RunError: It could not be done; what was written until then is whole, and stays.
     """
     started = time.monotonic()
-    with _pointing(plan), translating():
-        return _Run.begun(spark, plan, request, started, progress).done(startup_seconds)
+    with pointing(plan), translating():
+        return _Run.begun(spark, plan, request, started, progress).done_all(startup_seconds)
 
 
 @dataclass(slots=True, kw_only=True)
 class _Run:
-    """One run, as it goes on; there are no events before `begin`, if that is known."""
+    """One run, as it goes on.
+
+    Attributes:
+        plan: What to make, and of what.
+        rollup: What was declared.
+        request: What is asked for.
+        span: The same, as a range of ends of windows.
+        happened: From the first event to after the last; None: nobody had to look.
+        source: At one version.
+        version: What claims say of the source as it is read here.
+        listing: The files of the source, if that is all it has.
+        storage: The tables.
+        seen: What they reflected before.
+        began: When the run began, on the clock that only goes forward.
+        progress: Is told what happens.
+        run_id: Names the run.
+        findings: What is due.
+        open: Windows that have not ended, and are to be written all the same.
+        content: What rows hold, if anything is due.
+        done: The ranges of each tier that this run has brought up to date.
+    """
 
     plan: Plan
+    rollup: Rollup
     request: Request
     span: Interval
+    happened: Interval | None
     source: PinnedSource
-    content: Content
-    goes_together: bool
+    version: int
+    listing: Listing | None
     storage: Storage
-    begin: int | None
-    null_times: int
-    started: float
+    seen: Mapping[str, State]
+    began: float
     progress: Progress
     run_id: str
-    states: dict[str, State] = field(default_factory=dict[str, State])
-    fresh: dict[str, Coverage] = field(default_factory=dict[str, Coverage])
+    findings: Findings = field(default_factory=Findings)
+    open: Mapping[str, Spans] = field(default_factory=dict[str, Spans])
+    content: Content | None = None
+    goes_together: bool = False
+    null_times: int = 0
+    future_rows: int = 0
+    done: dict[str, Spans] = field(default_factory=dict[str, Spans])
     reports: dict[str, TierReport] = field(default_factory=dict[str, TierReport])
     rows_read: int = 0
-    spans_read: tuple[Interval, ...] = ()
+    spans_read: Spans = ()
 
     @classmethod
-    def begun(cls, spark: SparkSession, plan: Plan, request: Request, started: float, progress: Progress) -> _Run:
-        storage = Storage.of(spark, plan)
-        rollup = storage.rollup
+    def begun(cls, spark: SparkSession, plan: Plan, request: Request, began: float, progress: Progress) -> _Run:
+        """What is due is known, and all tables are there; no row was read."""
+        if plan.declaration is None:
+            raise PlanError(f"plan '{plan.rollup}': there is no declaration in it, so there is no target.")
+        rollup = plan.declaration
         _check_tiers(plan, request.tiers)
-        if rollup.partial:
-            raise UsageError(
-                f"rollup '{rollup.name}': partial: true: this version does not write windows that have not ended.",
-                hint="leave it out.",
-            )
-        applied = storage.ledger.load_plan()
-        if applied is not None:
-            check_same(decode_plan(applied), plan)
         source = open_source(spark, rollup, direct)
-        types = argument_types(source.rows(), [aggregate for _, aggregate in rollup.aggregates])
-        content = Content(keys=rollup.keys, aggregates=rollup.aggregates, types=types)
-        span, begin = _span(rollup, request.span, source)
-        return cls(
+        storage = Storage.of(spark, plan, source.identity)
+        is_made = storage.is_made()
+        if storage.ledger.summary.plan != storage.plan and (applied := storage.ledger.load_plan()) is not None:
+            check_same(decode_plan(applied), plan)
+        states = storage.states()
+        span = settled(request.span, rollup, [state.coverage for state in states.values()])
+        version, listing = numbered(source, storage.ledger, states)
+        found = cls(
             plan=plan,
+            rollup=rollup,
             request=request,
             span=span,
-            begin=begin,
+            happened=_extent(source, span),
             source=source,
-            content=content,
-            goes_together=bool(plan.passes()) and can_go_together(source.rows(), content),
+            version=version,
+            listing=listing,
             storage=storage,
-            null_times=source.check_null_times(rollup.null_time),
-            started=started,
+            seen=states,
+            began=began,
             progress=progress,
             run_id=f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid4().hex[:8]}",
         )
+        found._find(states)
+        if found.findings.is_anything_due or found.open:
+            found._prepare(is_made=is_made)
+        return found
 
-    def done(self, startup_seconds: float) -> RunReport:
-        chunks = self._chunks()
-        if not self.request.is_dry:
-            if not self.storage.is_made():
-                self.storage.ensure(self._schemas())
-            self.storage.ledger.save_plan(to_json(encode_plan(self.plan)))
-        self.states = self.storage.states()
-        if not self.request.is_dry:
-            names = tuple(step.tier.name for step in self.plan.steps if self._is_wanted(step))
-            self.progress(RunBegun(span=self.span, chunks=len(chunks), tiers=names))
-        for number, chunk in enumerate(chunks, 1):
-            self._chunk(number, chunk)
-        files = self.source.files(self.spans_read)
-        report = RunReport(
-            rollup=self.plan.rollup,
-            run_id=self.run_id,
+    def _find(self, states: Mapping[str, State]) -> None:
+        """What is due, by what the tables reflect now."""
+        known = {step.tier.name: states.get(step.tier.name, State(0, Coverage())) for step in self.plan.steps}
+        question = Question(
+            plan=self.plan,
             span=self.span,
-            source=SourceReport(version=self.source.version, rows=self.rows_read, files=files.count, bytes=files.bytes),
-            tiers=tuple(self.reports.get(step.tier.name, _idle(step)) for step in self.plan.steps),
-            null_times=self.null_times,
-            seconds=time.monotonic() - self.started,
-            startup_seconds=startup_seconds,
-            is_dry=self.request.is_dry,
+            wanted=tuple(step.tier.name for step in self.plan.steps if self._is_wanted(step)),
+            version=self.version,
+            followed_from=_followed_from(self.rollup, known),
         )
+        findings = find(question, known, self._changes)
+        self.storage.remember(findings.states)
+        whole = dict.fromkeys(question.wanted, joined([self.span]))
+        self.findings = replace(findings, due=whole) if self.request.restate else findings
+        self.open = self._open()
+
+    def _changes(self, since: int, slices: EdgeSet, within: Sequence[Interval]) -> Changes:
+        lookbacks, ledger = self.rollup.lookback, self.storage.ledger
+        recheck = Recheck(lookbacks=lookbacks, now=int(time.time()), last=ledger.summary.rechecked)
+        known = None if self.listing is None else ledger.listing(since)
+        files = None if self.listing is None or known is None else (Listing.decode(known), self.listing)
+        return changes(self.source, None if self.source.version is None else since, slices, within, recheck, files)
+
+    def _prepare(self, *, is_made: bool) -> None:
+        """What is due can be computed, and there are tables for it."""
+        rows = self.source.rows()
+        types = argument_types(rows, [aggregate for _, aggregate in self.rollup.aggregates])
+        self.content = Content(keys=self.rollup.keys, aggregates=self.rollup.aggregates, types=types)
+        self.goes_together = bool(self.plan.passes()) and can_go_together(rows, self.content)
+        self.null_times = self.source.check_null_times(self.rollup.null_time)
+        if self.rollup.future is not None:
+            self.future_rows = self.source.count_after(after(int(time.time()), self.rollup.future))
+        if self.request.is_dry:
+            return
+        if not is_made:
+            self.storage.ensure(self._schemas(self.content))
+            self._find(self.storage.states())
+        self._keep_listing()
+        self.storage.ledger.save_plan(to_json(encode_plan(self.plan)))
+
+    def _keep_listing(self) -> None:
+        """What claims are going to say of the source can be looked up."""
+        if self.listing is not None and not self.storage.ledger.keep_listing(self.version, self.listing.encode()):
+            raise BusyError(f"rollup {self.rollup.name}: another run listed its files at the same time.", hint=_AGAIN)
+
+    def done_all(self, startup_seconds: float) -> RunReport:
+        """All that is due, chunk by chunk, and the report of it."""
+        due = self.findings.due
+        found = self._pieces() if self.content is not None else []
+        whole = hull(joined(span for spans in self._ends(due).values() for span in spans))
+        if not self.request.is_dry and found:
+            self.progress(RunBegun(span=whole, chunks=len(found), tiers=tuple(due)))
+        for number, piece in enumerate(found, 1):
+            self._chunk(number, piece, hull(common((piece,), joined([whole]))))
+        if self.open and not self.request.is_dry:
+            written = self._made(len(found) + 1, self.open, self.open, is_partial=True)
+            self._note([self._tier_report(self.plan.step(each.tier), (), {}, each) for each in written])
+        report = self._reported(startup_seconds)
         if not self.request.is_dry:
-            self.storage.ledger.save_report(self.run_id, to_json(report.to_json()))
+            self._note_rechecks()
+            is_news = report.wrote_anything or self.storage.known != self.seen
+            if is_news and self.content is None:
+                self._keep_listing()
+            self.storage.ledger.save_report(self.run_id, to_json(report.to_json()), is_news=is_news)
         return report
 
-    def _chunks(self) -> list[Interval]:
-        length = self.request.chunk_s
-        if length is None:
-            tasks = shuffle_tasks(self.storage.spark)
-            found = list(fitting(self.plan, self.source, self.span, tasks))
-        else:
-            found = list(equal(self.span, length))
+    def _note_rechecks(self) -> None:
+        """It is kept which lookbacks this run has done."""
+        done = {text: int(time.time()) for each in self.findings.changed for text in each.rechecked}
+        summary = self.storage.ledger.summary
+        self.storage.ledger.summary = replace(summary, rechecked={**summary.rechecked, **done})
+
+    def _pieces(self) -> list[Interval]:
+        """What is due in pieces, each of which is done before the next begins."""
+        ends = self._ends(self.findings.due)
+        tasks = shuffle_tasks(self.storage.spark)
+        found = pieces(self.plan, self.source, self.span, ends, self._read(ends), tasks, self.request.chunk_s)
         return found[::-1] if self.request.newest_first else found
 
-    def _chunk(self, number: int, chunk: Interval) -> None:
-        """One chunk; computed anew if another run was faster."""
-        for _ in range(1, ATTEMPTS):
+    def _read(self, ends: Mapping[str, Spans]) -> Spans:
+        """When the events happened that tiers are made of which read them; of all tiers, if none of those is due."""
+        roots = [step.tier for step in self.plan.steps if step.reads is None and ends.get(step.tier.name)]
+        tiers = roots or [step.tier for step in self.plan.steps if ends.get(step.tier.name)]
+        return joined(span for tier in tiers for span in events(tier, ends[tier.name]))
+
+    def _ends(self, due: Mapping[str, Spans]) -> dict[str, Spans]:
+        """Of what is due, what has to be computed: not windows that never held a row and of which there is no event."""
+        tiers = {step.tier.name: step.tier for step in self.plan.steps}
+        found = {
+            name: without(spans, bare(self._coverage(name), tiers[name], self.happened)) for name, spans in due.items()
+        }
+        return {name: spans for name, spans in found.items() if spans}
+
+    def _coverage(self, name: str) -> Coverage:
+        return self.storage.known[name].coverage if name in self.storage.known else Coverage()
+
+    def _chunk(self, number: int, piece: Interval, shown: Interval) -> None:
+        """One chunk; looked at and computed anew if another run was faster."""
+        for attempt in range(1, ATTEMPTS):
             try:
-                self._note(self._attempt(number, chunk))
+                self._note(self._attempt(number, piece, shown))
             except BusyError:
-                self.states = self.storage.states()
-                self.fresh.clear()
+                time.sleep(SystemRandom().uniform(0.5, 1) * _FIRST_PAUSE * 2**attempt)
+                self._find(self.storage.states())
             else:
                 return
-        self._note(self._attempt(number, chunk))
+        self._note(self._attempt(number, piece, shown))
 
     def _note(self, found: Sequence[TierReport]) -> None:
         for report in found:
             known = self.reports.get(report.name)
             self.reports[report.name] = report if known is None else known.merged(report)
 
-    def _attempt(self, number: int, chunk: Interval) -> list[TierReport]:
-        due = [step for step in self.plan.steps if self._is_due(step, chunk)]
+    def _attempt(self, number: int, piece: Interval, shown: Interval) -> list[TierReport]:
+        due = {
+            name: spans
+            for name, all_due in self.findings.due.items()
+            if (spans := without(common(all_due, (piece,)), self.done.get(name, _NOTHING)))
+        }
+        steps = [step for step in self.plan.steps if step.tier.name in due]
+        ends = self._ends(due)
         if self.request.is_dry:
-            return [self._report(step, chunk) for step in due]
-        self.progress(ChunkBegun(number=number, span=chunk, due=tuple(step.tier.name for step in due)))
-        has_events = self.begin is None or chunk.end > self.begin
+            return [self._tier_report(step, due[step.tier.name], ends) for step in steps]
+        self.progress(ChunkBegun(number=number, span=shown, due=tuple(step.tier.name for step in steps)))
+        written = {each.tier: each for each in self._made(number, due, ends)}
+        claims = {name: spans for name, spans in due.items() if name not in written}
+        self.storage.remember({name: self._claiming(name, spans) for name, spans in claims.items()})
+        for name, spans in due.items():
+            self.done[name] = joined((*self.done.get(name, _NOTHING), *spans))
+        self.progress(ChunkDone(number=number))
+        return [self._tier_report(step, due[step.tier.name], ends, written.get(step.tier.name)) for step in steps]
+
+    def _open(self) -> dict[str, Spans]:
+        """The windows that have begun by the end of what is asked for, and end later, unless they are as they should.
+
+        As ranges of their ends; only where the declaration wants them.
+        """
+        if not self.rollup.partial:
+            return {}
+        end, found = self.span.end, dict[str, Spans]()
+        for step in self.plan.steps:
+            if step.tier.kind is Kind.DECLARED and self._is_wanted(step):
+                begun = joined([Interval(end, touched(step.tier, Interval(end - 1, end)).end)])
+                reflected = available(self._coverage(step.tier.name), partial_at(self.version))
+                if without(begun, reflected):
+                    found[step.tier.name] = begun
+        return found
+
+    def _claiming(self, name: str, spans: Spans) -> State:
+        """What is known of a tier that has no row in some ranges, and needs none."""
+        state = self.storage.known[name]
+        return State(state.version, state.coverage.overlaid(_at(spans, self.version)))
+
+    def _made(
+        self, number: int, due: Mapping[str, Spans], ends: Mapping[str, Spans], *, is_partial: bool = False
+    ) -> Sequence[Written]:
+        """The due windows of a chunk are written, or those that have not ended."""
+        steps = [step for step in self.plan.steps if _windows_in(step, ends.get(step.tier.name, _NOTHING))]
+        if self.content is None or not steps:
+            return ()
         work = Work(
             plan=self.plan,
             content=self.content,
             source=self.source,
             storage=self.storage,
-            versions={name: state.version for name, state in self.states.items()},
-            covers=self.covers,
-            chunk=chunk,
-            due=[step for step in due if has_events and _ends(step, chunk)],
+            versions={name: state.version for name, state in self.storage.known.items()},
+            available={name: self._available(name, state) for name, state in self.storage.known.items()},
+            due={step.tier.name: ends[step.tier.name] for step in steps},
             goes_together=self.goes_together,
         )
         try:
-            frames = work.frames()
-            writes = self._writes(work.due, frames, chunk)
-            written = {each.tier: each for each in self._written(number, writes)} if writes else {}
-            self.rows_read += work.rows_read() if writes else 0
+            rows = work.written(work.frames())
+            written = self.storage.write(
+                self.run_id, self._writes(steps, rows, due, ends, is_partial=is_partial), self._tell(number)
+            )
+            self.rows_read += work.rows_read()
             self.spans_read = joined((*self.spans_read, *work.spans))
         finally:
             work.release()
-        self._claim(due, chunk, {name: each.version for name, each in written.items()})
-        self.progress(ChunkDone(number=number))
-        return [self._report(step, chunk, written.get(step.tier.name)) for step in due]
+        return written
 
-    def _written(self, number: int, writes: Sequence[Write]) -> Sequence[Written]:
+    def _available(self, name: str, state: State) -> Spans:
+        """The windows that may be read from a tier's table: not those that are still to be made again."""
+        pending = without(self.findings.due.get(name, _NOTHING), self.done.get(name, _NOTHING))
+        return without(available(state.coverage, self.version), pending)
+
+    def _tell(self, number: int) -> Callable[[Written], None]:
         def tell(written: Written) -> None:
             self.progress(
                 TierWritten(
@@ -252,87 +372,86 @@ class _Run:
                 )
             )
 
-        return self.storage.write(self.run_id, writes, tell)
+        return tell
 
     def _is_wanted(self, step: Step) -> bool:
         return not self.request.tiers or step.tier.name in self.request.tiers
 
-    def _is_due(self, step: Step, chunk: Interval) -> bool:
-        """Whether a tier has to be written: it is wanted, and not covered at the version of the source."""
-        return self._is_wanted(step) and (self.request.restate or not self.covers(step.tier.name, chunk))
-
-    def covers(self, tier: str, span: Interval) -> bool:
-        """Whether a tier's table holds the windows of a range as the pinned source gives them."""
-        covered = self.fresh.get(tier, _NOTHING)
-        if self.source.version is not None and tier in self.states:
-            covered = covered.union(self.states[tier].coverage)
-        # A later version than the pinned one may hold events that this run must not know of.
-        version = self._version
-        return covered.is_covered(span, version) and all(
-            each.version == version for each in covered.within(span).stretches
-        )
-
-    @property
-    def _version(self) -> int:
-        return 0 if self.source.version is None else self.source.version
-
-    def _writes(self, due: Sequence[Step], frames: Mapping[str, Rows], chunk: Interval) -> list[Write]:
+    def _writes(
+        self,
+        steps: Sequence[Step],
+        rows: Mapping[str, Rows],
+        due: Mapping[str, Spans],
+        ends: Mapping[str, Spans],
+        *,
+        is_partial: bool,
+    ) -> list[Write]:
         """What is to be written of each tier; tiers that were made together stay in one frame."""
+        is_marked = is_partial if self.rollup.partial else None
+        version = partial_at(self.version) if is_partial else self.version
         shared: dict[tuple[int, bool], DataFrame] = {}
         writes: list[Write] = []
-        for step in due:
-            rows = frames[step.tier.name]
-            of = id(rows.frame), step.tier.kind is Kind.DECLARED
+        for step in steps:
+            name, tier = step.tier.name, step.tier
+            of = id(rows[name].frame), tier.kind is Kind.DECLARED
             if of not in shared:
-                shared[of] = stored(step.tier, rows, self.content, chunk)
-            writes.append(self._write(step, Rows(shared[of], rows.number), chunk))
+                shared[of] = stored(tier, rows[name], self._known_content, is_partial=is_marked)
+            state = self.storage.known[name]
+            is_new = not self.request.restate and all(map(state.coverage.is_untouched, ends[name]))
+            writes.append(
+                Write(
+                    tier=name,
+                    rows=Rows(shared[of], rows[name].number),
+                    ends=ends[name],
+                    starts=events(tier, ends[name]),
+                    coverage=_at(due[name], version),
+                    untouched=state.version if is_new else None,
+                )
+            )
         return writes
 
-    def _write(self, step: Step, rows: Rows, chunk: Interval) -> Write:
-        name = step.tier.name
-        state = self.states[name]
-        is_new = state.coverage.is_untouched(chunk) and not self.request.restate
-        return Write(
-            tier=name,
-            rows=rows,
-            span=chunk,
-            starts=held(step.tier, chunk),
-            coverage=Coverage.of(chunk, self._version),
-            untouched=state.version if is_new else None,
+    @property
+    def _known_content(self) -> Content:
+        if self.content is None:
+            raise AssertionError("nothing is due")
+        return self.content
+
+    def _tier_report(
+        self, step: Step, due: Spans, ends: Mapping[str, Spans], written: Written | None = None
+    ) -> TierReport:
+        return TierReport.of(step, self.plan.totals.period_s, due, ends.get(step.tier.name, _NOTHING), written)
+
+    def _changed(self) -> Spans:
+        """When the events happened that tables did not hold, or not as they are now."""
+        found = (span for each in self.findings.changed for span in each.spans)
+        return joined((*found, *self._read(self._ends(self.findings.due))))
+
+    def _reported(self, startup_seconds: float) -> RunReport:
+        files = self.source.files(self.spans_read) if self.spans_read else Files()
+        findings = self.findings
+        return RunReport(
+            rollup=self.plan.rollup,
+            run_id=self.run_id,
+            span=self.span,
+            source=SourceReport(
+                version=self.source.version,
+                rows=self.rows_read,
+                files=files.count,
+                bytes=files.bytes,
+                changed=self._changed(),
+                found=tuple((each.way.value, each.why) for each in (*findings.changed, *findings.ignored)),
+            ),
+            tiers=tuple(self.reports.get(step.tier.name, TierReport.idle(step)) for step in self.plan.steps),
+            late_rows=findings.late_rows,
+            ignored_rows=findings.ignored_rows,
+            null_times=self.null_times,
+            future_rows=self.future_rows,
+            seconds=time.monotonic() - self.began,
+            startup_seconds=startup_seconds,
+            is_dry=self.request.is_dry,
         )
 
-    def _claim(self, due: Sequence[Step], chunk: Interval, versions: Mapping[str, int]) -> None:
-        """What the chunk's windows reflect is known; of tiers without a window that ended in it, it is recorded."""
-        claim = Coverage.of(chunk, self._version)
-        idle: dict[str, State] = {}
-        for step in due:
-            name = step.tier.name
-            state = self.states[name]
-            self.fresh[name] = self.fresh.get(name, _NOTHING).overlaid(claim)
-            self.states[name] = State(versions.get(name, state.version), state.coverage.overlaid(claim))
-            if name not in versions:
-                idle[name] = self.states[name]
-        if idle:
-            self.storage.record(self.run_id, idle)
-
-    def _report(self, step: Step, chunk: Interval, written: Written | None = None) -> TierReport:
-        rows = step.cost.rows_written
-        share = (chunk.end - chunk.start) / self.plan.totals.period_s
-        report = replace(_idle(step), predicted_rows=None if rows is None else rows * share, ranges=(chunk,))
-        if written is None:
-            return report
-        return replace(
-            report,
-            windows=written.windows,
-            rows=written.rows,
-            files=written.files,
-            bytes=written.bytes,
-            version=written.version,
-            seconds=written.seconds,
-            wrote=written.wrote,
-        )
-
-    def _schemas(self) -> Mapping[str, StructType]:
+    def _schemas(self, content: Content) -> Mapping[str, StructType]:
         """The columns of each table; Spark analyses, and runs nothing.
 
         They do not follow the windows, nor what a tier is computed from: one of each kind tells those of all.
@@ -342,104 +461,44 @@ class _Run:
         for step in self.plan.steps:
             kind = step.tier.kind is Kind.DECLARED, step.tier.keeps_values
             if kind not in found:
-                frame = computed(replace(step, reads=None, how=How.RAW), self.source.rows(), self.content, self.span)
-                found[kind] = stored(step.tier, Rows(frame), self.content, self.span).schema
+                frame = computed(replace(step, reads=None, how=How.RAW), self.source.rows(), content, Interval(0, 0))
+                found[kind] = stored(
+                    step.tier, Rows(frame), content, is_partial=False if self.rollup.partial else None
+                ).schema
             schemas[step.tier.name] = found[kind]
         return schemas
 
 
-def _ends(step: Step, chunk: Interval) -> bool:
-    """Whether a window of the tier ends in the chunk."""
-    span = held(step.tier, chunk)
-    return span.start < span.end
+def _windows_in(step: Step, ends: Spans) -> bool:
+    """Whether a window of the tier ends in one of some ranges."""
+    return bool(events(step.tier, ends))
 
 
-def _idle(step: Step) -> TierReport:
-    return TierReport(name=step.tier.name, reads=step.reads, predicted_rows=0.0)
+def _at(spans: Spans, version: int) -> Coverage:
+    return Coverage.over((*span, version) for span in spans)
 
 
-def check_same(applied: Plan, plan: Plan) -> None:
-    """Refuse a plan under which rows that are in the tables would mean something else.
-
-    Windows may come and go, and a plan may read them from each other in another way.
-
-    Raises:
-        UsageError: The source, the keys, an aggregate or what a name stands for has changed.
-    """
-    old, new = applied.declaration, plan.declaration
-    if old is None or new is None:
-        return
-    changed = [
-        what
-        for what, before, now in (
-            ("source", old.source, new.source),
-            ("keys", old.keys, new.keys),
-            ("aggregates", dict(old.aggregates), dict(new.aggregates)),
-        )
-        if before != now
-    ]
-    windows = {step.tier.name: step.tier.window for step in applied.steps}
-    changed += [
-        f"window {step.tier.name}"
-        for step in plan.steps
-        if windows.get(step.tier.name, step.tier.window) != step.tier.window
-    ]
-    if changed:
-        raise UsageError(
-            f"rollup '{new.name}': {', '.join(changed)}: not what the tables in the target were filled with.",
-            hint="choose another target; to change tables that are filled is not in this version yet.",
-        )
+def _extent(source: PinnedSource, span: Interval) -> Interval | None:
+    """From the first event to after the last, where all of time is asked for."""
+    if span.start != BEGINNING:
+        return None
+    return source.extent() or Interval(0, 0)
 
 
-@contextmanager
-def _pointing(plan: Plan) -> Generator[None]:
-    """Within it, the hint of an error of values names the aggregates that may have met it."""
-    try:
-        yield
-    except RunError as error:
-        suspects = _suspects(plan, str(error.data.get("condition")))
-        if suspects:
-            error.hint = f"{error.hint.removesuffix('.')}; it may be {' or '.join(suspects)}."
-        raise
-
-
-def _suspects(plan: Plan, name: str) -> list[str]:
-    """The aggregates that may fail by a condition of Spark: all that compute, and where it is an overflow, all sums."""
-    if plan.declaration is None or name not in CONDITIONS_OF_VALUES:
-        return []
-    return [
-        f"{result}: {aggregate}"
-        for result, aggregate in plan.declaration.aggregates
-        if any(not text.isidentifier() for text in expressions(aggregate))
-        or (name in OVERFLOWS and any(partial.primitive is Primitive.SUM for partial in aggregate.partials))
-    ]
+def _followed_from(rollup: Rollup, states: Mapping[str, State]) -> int | None:
+    """The event time from which on late rows change windows; None: however late they are."""
+    ends = [state.coverage.stretches[-1].end for state in states.values() if state.coverage.stretches]
+    if rollup.late is Late.IGNORE:
+        return max(ends, default=None)
+    if rollup.lateness is None or not ends:
+        return None
+    return before(max(ends), rollup.lateness)
 
 
 def _check_tiers(plan: Plan, tiers: Sequence[str]) -> None:
-    known = [step.tier.name for step in plan.steps if step.tier.kind is Kind.DECLARED]
+    known = [step.tier.name for step in plan.steps]
     for name in tiers:
         if name not in known:
             close = nearest(name, known)
             hint = f"did you mean '{close}'?" if close else f"there are {', '.join(known)}."
             raise UsageError(f"there is no tier '{name}'.", hint=hint)
-
-
-def _span(rollup: Rollup, span: Interval | None, source: PinnedSource) -> tuple[Interval, int | None]:
-    """What is asked for, as far as windows have ended, and not before the declaration's start.
-
-    If nothing is, all windows with events; then the first event is known too.
-    """
-    begin: int | None = None
-    now = int(time.time()) - rollup.delay.seconds
-    if span is None:
-        extent = source.extent()
-        if extent is None:
-            return Interval(0, 0), None
-        begin = extent.start
-        first, last = (
-            [found for each in rollup.windows for found in windows_at(each.window, instant)]
-            for instant in (extent.start, extent.end - 1)
-        )
-        span = Interval(min(found.start for found in first), max(found.end for found in last))
-    start = span.start if rollup.start is None else max(span.start, rollup.start)
-    return Interval(start, max(start, min(span.end, now))), begin

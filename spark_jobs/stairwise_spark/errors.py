@@ -240,6 +240,16 @@ def unless_refused(ask: Callable[[], _Found]) -> _Found | None:
         return None
 
 
+def unless_said(conditions: tuple[str, ...], ask: Callable[[], _Found]) -> _Found | None:
+    """What there is to know; None if Spark or Delta Lake names one of these conditions, by its beginning."""
+    try:
+        return ask()
+    except Exception as error:
+        if not is_foreign(error) or not condition(error).startswith(conditions):
+            raise
+        return None
+
+
 def _ours(error: BaseException, prefix: str) -> StairwiseError:
     name = condition(error)
     if isinstance(error, CONFLICTS) or name.startswith("DELTA_CONCURRENT"):

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import pairwise
+from math import gcd
+from operator import or_
 from typing import NamedTuple, assert_never
 
 from pyspark.sql import Column, DataFrame
@@ -21,11 +23,15 @@ from stairwise.window import CalendarWindow, CumulateWindow, FixedWindow, Window
 from stairwise.windowing import Interval, windows_at, windows_ending
 from stairwise.zones import DAY_SECONDS
 from stairwise_spark.names import column
+from stairwise_spark.spans import Spans
 
 MICROS = 1_000_000
 
 _LISTED_CELLS = "_day bigint, _from bigint, _to bigint, _first bigint, _last bigint, _pivot bigint"
 _LISTED_WINDOWS = "_index bigint, _from bigint, _to bigint"
+_LISTED_SPANS = "_day bigint, _from bigint, _to bigint"
+# More ranges than these are looked up rather than compared one by one.
+_FEW_SPANS = 16
 
 
 class Cell(NamedTuple):
@@ -78,6 +84,17 @@ def in_slices(frame: DataFrame, edges: EdgeSet, begin: Column) -> DataFrame:
     if len(edges.classes) == 1:
         return frame.withColumns({"_begin": last_edges[0], "_end": next_edges[0]})
     return frame.withColumns({"_begin": F.greatest(*last_edges), "_end": F.least(*next_edges)})
+
+
+def common_grid(edges: EdgeSet) -> tuple[int, int]:
+    """The widest step, and the first instant from 0 on, of a grid that holds all edges.
+
+    >>> common_grid(EdgeSet.of((20, 10), (30, 10)))
+    (10, 0)
+    """
+    _, first = edges.classes[0]
+    step = gcd(*(each for modulus, residue in edges.classes for each in (modulus, residue - first)))
+    return step, first % step
 
 
 def picked(frame: DataFrame, window: Window, span: Interval) -> DataFrame:
@@ -142,6 +159,26 @@ def bounded(frame: DataFrame, window: Window, span: Interval) -> DataFrame:
     begins = fixed_begins(window, span)
     begin = column("_number") * micros(window.slide) + micros(begins[0] if begins else 0)
     return frame.withColumns({"_begin": begin, "_end": begin + micros(window.range)}).drop("_number")
+
+
+def within(frame: DataFrame, instant: Column, spans: Spans) -> DataFrame:
+    """The rows whose instant, in microseconds, is in one of some ranges of seconds."""
+    if len(spans) <= _FEW_SPANS:
+        return frame.where(is_within(instant, spans))
+    by_day = [
+        (day * DAY_SECONDS * MICROS, span.start * MICROS, span.end * MICROS)
+        for span in spans
+        for day in range(span.start // DAY_SECONDS, -(-span.end // DAY_SECONDS))
+    ]
+    listed = _broadcast(frame, by_day, _LISTED_SPANS)
+    is_in = (column("_day") == floored(instant, DAY_SECONDS, 0)) & (instant >= column("_from"))
+    return frame.join(listed, is_in & (instant < column("_to")), "left_semi")
+
+
+def is_within(instant: Column, spans: Spans) -> Column:
+    """Whether an instant, in microseconds, is in one of some ranges of seconds."""
+    found = ((instant >= micros(span.start)) & (instant < micros(span.end)) for span in spans)
+    return reduce(or_, found, F.lit(False))  # noqa: FBT003 - a literal
 
 
 def micros(seconds: int) -> Column:

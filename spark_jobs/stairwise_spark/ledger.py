@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
@@ -28,9 +29,9 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from stairwise.errors import CodecError
 from stairwise.json_fields import Json
 from stairwise_spark.coverage import Coverage, State, is_list, is_object
-from stairwise_spark.errors import RunError
+from stairwise_spark.errors import CONFLICTS, RunError
 from stairwise_spark.session import sql
-from stairwise_spark.tables import Definition, Place, Table, TierTable
+from stairwise_spark.tables import Definition, Place, Table, TierTable, literal
 
 _COLUMNS = StructType(
     [
@@ -41,7 +42,7 @@ _COLUMNS = StructType(
     ]
 )
 _KIND = StructField("kind", StringType())
-_STATE, _PLAN, _REPORT = "state", "plan", "report"
+_STATE, _PLAN, _REPORT, _LISTING = "state", "plan", "report", "listing"
 _SCHEMA = "stairwise.ledger/1"
 # So many of the newest commits are looked at; others may have made some of them, without a summary.
 _NEWEST = 32
@@ -70,11 +71,15 @@ class Summary:
         made: The digest of the plan for which all tables were found to be there and right; empty: none was.
         plan: The digest of the text of the plan that was saved last; empty: none was.
         tiers: By name.
+        source: The identity of the source that the versions are of; None: it has none.
+        rechecked: When each declared lookback was last done, in seconds, by its text.
     """
 
     made: str = ""
     plan: str = ""
     tiers: Mapping[str, Known] = field(default_factory=dict[str, Known])
+    source: str | None = None
+    rechecked: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def encode(self) -> str:
         """The text, as a commit carries it."""
@@ -84,6 +89,8 @@ class Summary:
             for name, known in self.tiers.items()
         }
         document: dict[str, Json] = {"schema": _SCHEMA, "made": self.made, "plan": self.plan, "tiers": tiers}
+        document |= {} if self.source is None else {"source": self.source}
+        document |= {"rechecked": dict(self.rechecked)} if self.rechecked else {}
         return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
 
     @classmethod
@@ -101,7 +108,15 @@ class Summary:
             return None
         match document.get("made"), document.get("plan"), document.get("tiers"):
             case str(made), str(plan), tiers if is_object(tiers):
-                return cls(made=made, plan=plan, tiers={name: _known(each) for name, each in tiers.items()})
+                known = {name: _known(each) for name, each in tiers.items()}
+                source = document.get("source")
+                return cls(
+                    made=made,
+                    plan=plan,
+                    tiers=known,
+                    source=source if isinstance(source, str) else None,
+                    rechecked=_instants(document.get("rechecked", {})),
+                )
             case _:
                 raise _refusal(document)
 
@@ -182,10 +197,52 @@ class Ledger:
         self._plans = 1 + int(rows[0]["version"]) if rows else 0
         return str(rows[0]["content"]) if rows else None
 
-    def save_report(self, run: str, text: str) -> None:
-        """The report of a run is kept; for people as ``_stairwise/runs/<run>.json``."""
-        self._add(_REPORT, _Note(run, 0, run, text))
+    def save_report(self, run: str, text: str, *, is_news: bool = True) -> None:
+        """The report of a run is kept; for people as ``_stairwise/runs/<run>.json``; only there if it is no news."""
+        if is_news:
+            self._add(_REPORT, _Note(run, 0, run, text))
         self._publish(f"runs/{_file_name(run)}.json", text)
+
+    def newest_listing(self) -> tuple[int, str] | None:
+        """The last list of the source's files that was kept, with its number; None: there was none."""
+        if self._find() is None:
+            return None
+        row = self._notes(_LISTING).orderBy(F.desc("version")).select("version", "content").first()
+        return None if row is None else (int(row[0]), str(row[1]))
+
+    def listing(self, number: int) -> str | None:
+        """The list of the source's files of a number; None: there is none."""
+        if self._find() is None:
+            return None
+        row = self._notes(_LISTING).where(F.col("version") == number).select("content").first()
+        return None if row is None else str(row[0])
+
+    def keep_listing(self, number: int, text: str) -> bool:
+        """Whether the list of a number is this one now: of several runs that keep one, the first one has."""
+        with suppress(*CONFLICTS):  # another one was at the same instant
+            self._add(_LISTING, _Note("listing", number, "", text), once=(_LISTING, number))
+        return self.listing(number) == text
+
+    def reports(self, since: str = "", most: int = 1) -> tuple[str, ...]:
+        """The reports of the newest runs, the newest first; of none before a run, by which older files are skipped."""
+        if self._find() is None:
+            return ()
+        rows = self._notes(_REPORT).where(F.col("name") >= since).orderBy(F.desc("name")).limit(most).collect()
+        return tuple(str(row["content"]) for row in rows)
+
+    def drop_reports(self, most: int, *, is_dry: bool = False) -> int:
+        """Only so many of the newest reports are kept, and no state from before them; how many reports go.
+
+        What a run needs stands in the commits, so no row of a state is ever read again.
+        """
+        if self._find() is None:
+            return 0
+        names = [str(row["name"]) for row in self._notes(_REPORT).select("name").orderBy(F.desc("name")).collect()]
+        if len(names) > most and not is_dry:
+            kinds, oldest = ", ".join(map(literal, (_STATE, _REPORT))), literal(names[most - 1])
+            old = f"kind IN ({kinds}) AND name < {oldest}"
+            sql(self.spark, f"DELETE FROM {self.place.identifier} WHERE {old}")  # noqa: S608 - all of it quoted
+        return max(0, len(names) - most)
 
     def _find(self) -> Table | None:
         if self._table is None:
@@ -207,10 +264,10 @@ class Ledger:
     def _notes(self, kind: str) -> DataFrame:
         return self._there().now().where(F.col(_KIND.name) == kind)
 
-    def _add(self, kind: str, note: _Note) -> None:
+    def _add(self, kind: str, note: _Note, once: tuple[str, int] | None = None) -> None:
         values = {**note._asdict(), _KIND.name: kind}
         typed = (F.lit(values[each.name]).cast(each.dataType).alias(each.name) for each in (*_COLUMNS.fields, _KIND))
-        self._there().append(self.spark.range(1).coalesce(1).select(*typed), self.summary.encode())
+        self._there().append(self.spark.range(1).coalesce(1).select(*typed), self.summary.encode(), once)
 
     def _publish(self, name: str, text: str) -> None:
         """A file beside the ledger, there whole or not at all; none if the ledger is elsewhere."""
@@ -235,6 +292,12 @@ def installed_version() -> str:
 def digested(text: str) -> str:
     """The digest of a plan's text."""
     return sha256(text.encode()).hexdigest()[:16]
+
+
+def _instants(value: object) -> dict[str, int]:
+    if not is_object(value):
+        raise _refusal(value)
+    return {name: each for name, each in value.items() if isinstance(each, int)}
 
 
 def _known(value: object) -> Known:

@@ -160,7 +160,7 @@ def _spread(days: Sequence[Busy]) -> Iterator[int]:
 
 def _counted(source: PinnedSource, rollup: Rollup, sample: _Sample) -> dict[str, int]:
     """The rows of the sample, and sketches of the keys among them: of all, of each slice, with each value."""
-    rows = reduce(DataFrame.unionAll, (source.rows(each) for each in sample.stretches))
+    rows = reduce(DataFrame.unionAll, (source.rows((each,)) for each in sample.stretches))
     keys = [column(key) for key in rollup.keys]
     times = {f"keys_{each}": _slice(each) for each in sample.lengths}
     in_slices = {name: F.xxhash64(slice_, *keys) for name, slice_ in times.items()} if keys else {}

@@ -7,7 +7,10 @@ from dataclasses import dataclass, replace
 
 from stairwise.instant import format_instant
 from stairwise.json_fields import Json
+from stairwise.plan import Step
 from stairwise.windowing import Interval
+from stairwise_spark.spans import Spans, joined
+from stairwise_spark.writes import Written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +43,38 @@ class TierReport:
     seconds: float = 0.0
     wrote: bool = False
 
+    @classmethod
+    def idle(cls, step: Step) -> TierReport:
+        """Of a tier for which there was nothing to do."""
+        return cls(name=step.tier.name, reads=step.reads, predicted_rows=0.0)
+
+    @classmethod
+    def of(cls, step: Step, period_s: float, due: Spans, ends: Spans, written: Written | None) -> TierReport:
+        """Of a tier that was due.
+
+        Args:
+            step: The tier.
+            period_s: The time for which the plan says how many rows it has.
+            due: What was.
+            ends: What of that had to be computed.
+            written: What became of it; None: it was not written.
+        """
+        rows, seconds = step.cost.rows_written, sum(span.end - span.start for span in ends)
+        predicted = None if rows is None else float(rows * seconds / period_s)
+        report = replace(cls.idle(step), predicted_rows=predicted, ranges=due)
+        if written is None:
+            return report
+        return replace(
+            report,
+            windows=written.windows,
+            rows=written.rows,
+            files=written.files,
+            bytes=written.bytes,
+            version=written.version,
+            seconds=written.seconds,
+            wrote=written.wrote,
+        )
+
     def merged(self, later: TierReport) -> TierReport:
         """Both together, of which the other came later."""
         return replace(
@@ -65,12 +100,16 @@ class SourceReport:
         rows: The rows, each time that they were read.
         files: The files that hold them; None: it does not say.
         bytes: The size of these files; None: it does not say, or they are too many to ask.
+        changed: When the events happened that were not in the tables yet, or in another way.
+        found: How that was found out, and why so, once for each version that tables reflected.
     """
 
     version: int | None
     rows: int = 0
     files: int | None = 0
     bytes: int | None = 0
+    changed: Spans = ()
+    found: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +122,10 @@ class RunReport:
         span: What was asked for, as far as windows have ended.
         source: What was read.
         tiers: What became of each tier.
+        late_rows: Rows that came after windows that hold them had been made; None: the source cannot tell.
+        ignored_rows: Those of them that came too late to change anything.
         null_times: Rows without a time, left out.
+        future_rows: Rows dated further ahead than is declared, which are in no window yet.
         seconds: From when the session was ready.
         startup_seconds: Until then.
         is_dry: Whether all of it is only what would be done.
@@ -96,6 +138,9 @@ class RunReport:
     tiers: tuple[TierReport, ...]
     null_times: int
     seconds: float
+    late_rows: int | None = 0
+    ignored_rows: int | None = 0
+    future_rows: int = 0
     startup_seconds: float = 0.0
     is_dry: bool = False
 
@@ -103,11 +148,6 @@ class RunReport:
     def wrote_anything(self) -> bool:
         """Whether a table of a tier changed."""
         return any(tier.wrote for tier in self.tiers)
-
-    @property
-    def changed(self) -> tuple[Interval, ...]:
-        """The ranges in which windows were missing, or reflected another version of the source."""
-        return joined(tuple(span for tier in self.tiers for span in tier.ranges))
 
     def to_json(self) -> dict[str, Json]:
         """The document ``stairwise.run/1``."""
@@ -121,12 +161,14 @@ class RunReport:
                 "rows_read": self.source.rows,
                 "files_read": self.source.files,
                 "bytes_read": self.source.bytes,
-                "changed_ranges": [_range(span) for span in self.changed],
+                "changed_ranges": [_range(span) for span in self.source.changed],
+                "found_by": [{"way": way, "why": why} for way, why in self.source.found],
             },
             "tiers": [_tier(tier) for tier in self.tiers],
-            # Which rows came late is not found out yet: null, for 0 would be an answer.
-            "late_rows": None,
+            "late_rows": self.late_rows,
+            "ignored_rows": self.ignored_rows,
             "null_times": self.null_times,
+            "future_rows": self.future_rows,
             "seconds": round(self.seconds, 3),
             "startup_seconds": round(self.startup_seconds, 3),
             "wrote_anything": self.wrote_anything,
@@ -201,21 +243,6 @@ Progress = Callable[[Event], None]
 
 def silent(_event: Event) -> None:
     """Tell nobody."""
-
-
-def joined(ranges: tuple[Interval, ...]) -> tuple[Interval, ...]:
-    """The same ranges in order, neighbours as one.
-
-    >>> joined((Interval(5, 7), Interval(0, 2), Interval(2, 3), Interval(6, 6)))
-    (Interval(start=0, end=3), Interval(start=5, end=7))
-    """
-    found: list[Interval] = []
-    for span in sorted(ranges):
-        if found and span.start <= found[-1].end:
-            found[-1] = Interval(found[-1].start, max(found[-1].end, span.end))
-        else:
-            found.append(span)
-    return tuple(found)
 
 
 def _tier(tier: TierReport) -> dict[str, Json]:

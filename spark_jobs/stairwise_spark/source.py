@@ -6,7 +6,9 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from math import ceil
+from operator import or_
 from urllib.parse import unquote
 
 from pyspark.errors import AnalysisException, ParseException
@@ -16,17 +18,24 @@ from pyspark.sql import functions as F
 from stairwise.declared import NullTime
 from stairwise.rollup import Rollup, Source
 from stairwise.windowing import Interval
-from stairwise_spark.delta_log import Logged, read_log
+from stairwise_spark.delta_log import Logged, described, read_log
 from stairwise_spark.errors import RunError, SourceError, condition, said, translated, translating, unless_refused
 from stairwise_spark.event_time import MICROS, EventTime
+from stairwise_spark.grid import within
 from stairwise_spark.names import column, quoted, without_wildcards
 from stairwise_spark.session import sql
 from stairwise_spark.source_checks import Direct, check_source, expressions, named_field, needed_fields
+from stairwise_spark.spans import Spans, merged
 
 # What DESCRIBE HISTORY says of what is no Delta table: a view, or a table of another format.
 _NO_DELTA = ("EXPECT_TABLE_NOT_VIEW", "DELTA_ONLY_OPERATION", "DELTA_TABLE_ONLY_OPERATION")
+FILES = "files"
+"""The identity of a source of files."""
 # The folder of a partition, which may be left out when the files are read; nothing tells beforehand.
 _PARTITION = re.compile(r"/[^/]+=[^/]*/")
+_END_OF_TIME = 253_402_214_400  # 9999-12-31T00:00Z: what Spark shows as a year of four digits
+# Files are skipped by so many ranges of time; more are joined for that.
+_MOST_COMPARED = 64
 # Of so many files the system is asked how large they are: it takes a second.
 _MOST_ASKED = 1_000
 
@@ -52,6 +61,9 @@ class PinnedSource:
         columns: What the rollup needs of each row, under the names that it uses.
         version: The version of a Delta table; None for everything else.
         table: The Delta table as Spark SQL names it; None for everything else.
+        where: The filter by which rows count; None: all do.
+        identity: What stays the same while versions of this source can be compared: the id of a Delta table, which
+            another one in its place does not have; one word for all files. None: nothing can be compared.
     """
 
     frame: DataFrame
@@ -59,22 +71,52 @@ class PinnedSource:
     columns: tuple[Column, ...]
     version: int | None
     table: str | None
+    where: str | None = None
+    identity: str | None = None
 
-    def rows(self, span: Interval | None = None, counted: Observation | None = None) -> DataFrame:
-        """The rows of a span, each with `_time` in microseconds; of all time without one.
+    def rows(self, spans: Spans | None = None, counted: Observation | None = None) -> DataFrame:
+        """The rows of some spans, each with `_time` in microseconds; of all time without them.
 
         Args:
-            span: In seconds.
+            spans: In seconds.
             counted: Gets their number as ``rows`` once an action has read all of them; it costs no job.
         """
-        kept = self.frame.where(column(self.time.name).isNotNull() if span is None else self.time.may_be_in(span))
+        has_time = column(self.time.name).isNotNull()
+        kept = self.frame.where(has_time) if spans is None else self._near(self.frame, spans)
         rows = kept.select(*self.columns, self.time.micros.alias("_time"))
-        if span is not None and self.time.is_local:
-            first, end = (F.lit(each * MICROS) for each in span)
-            rows = rows.where((F.col("_time") >= first) & (F.col("_time") < end))
+        if spans is not None and (self.time.is_local or len(spans) > _MOST_COMPARED):
+            rows = within(rows, F.col("_time"), spans)
         return rows if counted is None else rows.observe(counted, F.count(F.lit(1)).alias("rows"))
 
-    def files(self, spans: Sequence[Interval]) -> Files:
+    def rows_of(self, frame: DataFrame, spans: Sequence[Interval], *others: Column) -> DataFrame:
+        """The rows of some spans in a frame that has the columns of the source, as :meth:`rows` gives them.
+
+        Args:
+            frame: Without a filter.
+            spans: In seconds.
+            others: Columns of it that are kept beside those of the rollup.
+        """
+        kept = frame if self.where is None else frame.where(F.expr(self.where))
+        rows = self._near(kept, tuple(spans)).select(*self.columns, self.time.micros.alias("_time"), *others)
+        return within(rows, F.col("_time"), tuple(spans))
+
+    def at(self, version: int) -> DataFrame:
+        """All rows and columns of the Delta table, without a filter, as they were at a version."""
+        spark = self.frame.sparkSession
+        return spark.read.option("versionAsOf", version).table(self.table or "")
+
+    def _near(self, frame: DataFrame, spans: Spans) -> DataFrame:
+        """The rows that may be in some spans, by a filter on the source's own column, by which files are skipped."""
+        near = map(self.time.may_be_in, merged(spans, _MOST_COMPARED))
+        return frame.where(reduce(or_, near, F.lit(False)))  # noqa: FBT003 - a literal
+
+    def used(self) -> frozenset[str]:
+        """The names of the columns that the rollup looks at, in lower case."""
+        given = needed_fields([self.where] if self.where is not None else [], self.frame.schema.fields)
+        names = [self.time.name, *self.rows().columns, *(field.name for field in given)]
+        return frozenset(name.lower() for name in names)
+
+    def files(self, spans: Spans) -> Files:
         """The files that have to be read for some spans; none of them is opened.
 
         Of a Delta table those that its log does not rule out; without a log, all are looked into.
@@ -85,9 +127,9 @@ class PinnedSource:
             return Files(None, None)
         return Files(len(found), self._size(found) if len(found) <= _MOST_ASKED else None)
 
-    def about_bytes(self, span: Interval) -> int | None:
-        """About how large the files of a span are at most: of very many, some are asked; None: nobody says."""
-        found = self._listed([span])
+    def about_bytes(self, spans: Spans) -> int | None:
+        """About how large the files of some spans are at most: of very many, some are asked; None: nobody says."""
+        found = self._listed(spans)
         if not found:
             return None if self.version is None else 0
         asked = found[:: ceil(len(found) / _MOST_ASKED)]
@@ -100,9 +142,9 @@ class PinnedSource:
             return None
         return read_log(self.frame.sparkSession, self.table, self.version, self.time)
 
-    def _listed(self, spans: Sequence[Interval]) -> list[str] | None:
+    def _listed(self, spans: Spans) -> list[str] | None:
         """The files that have to be read for some spans; None: nobody says, which is no reason for a run to fail."""
-        return unless_refused(lambda: sorted({file for span in spans for file in self.rows(span).inputFiles()}))
+        return unless_refused(lambda: sorted(self.rows(spans).inputFiles()))
 
     def _size(self, files: Sequence[str]) -> int | None:
         return unless_refused(lambda: _size(self.frame.sparkSession, files))
@@ -114,6 +156,11 @@ class PinnedSource:
         if ends is None or ends[0] is None:
             return None
         return Interval(ends[0] // MICROS, ends[1] // MICROS + 1)
+
+    def count_after(self, instant: int) -> int:
+        """How many events there are from an instant on; files that hold none by their statistics are skipped."""
+        with translating():
+            return self.rows((Interval(instant, _END_OF_TIME),)).count()
 
     def null_times(self) -> int:
         """How many rows have no time; files whose statistics say that they have none are skipped."""
@@ -164,7 +211,22 @@ def open_source(spark: SparkSession, rollup: Rollup, direct: Direct) -> PinnedSo
             columns=tuple(column(name).alias(ours) for name, ours in names.items() if not ours.startswith("_")),
             version=version,
             table=None if version is None else table,
+            where=source.where,
+            identity=_files_identity(frame, source) if version is None else described(spark, table).identity,
         )
+
+
+def _files_identity(frame: DataFrame, source: Source) -> str | None:
+    """One word for whatever is read from files as they are; None for everything else: a query, a view, a database."""
+    if source.sql is not None:
+        return None
+    if source.table is not None and frame.sparkSession.catalog.getTable(source.table).tableType.endswith("VIEW"):
+        return None
+    try:
+        _ = frame.select("_metadata.file_path").schema
+    except AnalysisException:
+        return None
+    return FILES
 
 
 def _found(spark: SparkSession, source: Source) -> tuple[DataFrame, int | None]:

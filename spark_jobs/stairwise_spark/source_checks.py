@@ -40,6 +40,13 @@ _NO_GROUP = (MapType, VariantType, NullType, CalendarIntervalType, DayTimeInterv
 _QUERY = re.compile(r"\b(?:select|values|table|from|with)\b", re.IGNORECASE)
 # A star that is no multiplication stands for all columns; an identifier can be put together of texts.
 _ALL_COLUMNS = re.compile(r"[(,.]\s*\*|\bidentifier\b")
+_QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?:[^`]|``)*`""", re.DOTALL)
+# What tells the time, some of it also without parentheses, where a column of that name is meant if there is one.
+_CLOCK = re.compile(
+    r"(?<![\w.])(?:(?:now|curdate|unix_timestamp)\s*\(\s*\)"
+    r"|(?:current_timestamp|current_date|current_time|localtimestamp)\s*\("
+    r"|(?P<word>current_timestamp|current_date|current_time)\b)"
+)
 
 
 class _Refusal(NamedTuple):
@@ -188,7 +195,9 @@ def _type_text(kind: DataType) -> str:
 
 def _checks_of_expressions(frame: DataFrame, rollup: Rollup, direct: Direct) -> Iterator[Callable[[], object]]:
     where = rollup.source.where
+    fields = frame.schema.fields
     if where is not None:
+        yield partial(_check_clock, f"where {shown(where)}", where, fields)
         yield partial(_check_where, frame, f"where {shown(where)}", where)
     aggregates = [aggregate for _, aggregate in rollup.aggregates]
     # One question for all, and one for each only if something is wrong with some.
@@ -196,7 +205,8 @@ def _checks_of_expressions(frame: DataFrame, rollup: Rollup, direct: Direct) -> 
     for name, aggregate in rollup.aggregates:
         subject = f"aggregate '{name}: {aggregate}'"
         for text in expressions(aggregate):
-            yield partial(_check_reserved, subject, text, frame.schema.fields)
+            yield partial(_check_reserved, subject, text, fields)
+            yield partial(_check_clock, subject, text, fields)
             yield partial(_check_no_query, frame, subject, text)
         if not is_fine:
             yield partial(_check_aggregate, frame, subject, aggregate, direct)
@@ -236,6 +246,16 @@ def _check_reserved(subject: str, text: str, fields: Sequence[StructField]) -> N
             f"{subject}: it reads the column {reserved[0]}, and names that begin with _ are reserved.",
             hint="sql: SELECT ... AS name renames a column.",
             column=reserved[0],
+        )
+
+
+def _check_clock(subject: str, text: str, fields: Sequence[StructField]) -> None:
+    """Refuse what asks for the time of the query: Spark takes it for a constant, and it is another one in each run."""
+    columns = {field.name.lower() for field in fields}
+    found = (each for each in _CLOCK.finditer(_QUOTED.sub("''", text.lower())) if each["word"] not in columns)
+    if any(found):
+        raise SourceError(
+            f"{subject}: it depends on when it is computed.", hint="compare with a column, or with a fixed instant."
         )
 
 

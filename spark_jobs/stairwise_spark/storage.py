@@ -61,12 +61,14 @@ class Storage:
         rollup: The declaration.
         plan: The digest of the plan.
         tiers: The tiers of the plan, by name.
+        source: The identity of the source; None: it has none, or nobody asks.
     """
 
     spark: SparkSession
     rollup: Rollup
     plan: str
     tiers: Mapping[str, Tier]
+    source: str | None = None
     _tables: dict[Place, TierTable] = field(default_factory=dict[Place, TierTable], repr=False)
     _states: dict[str, State] = field(default_factory=dict[str, State], repr=False)
     _ledger: Ledger | None = field(default=None, repr=False)
@@ -74,8 +76,8 @@ class Storage:
     _is_seen: bool = False
 
     @classmethod
-    def of(cls, spark: SparkSession, plan: Plan) -> Storage:
-        """The storage of a plan's rollup; nothing is read or made yet.
+    def of(cls, spark: SparkSession, plan: Plan, source: str | None = None) -> Storage:
+        """The storage of a plan's rollup, as far as it reflects a source; nothing is read or made yet.
 
         Raises:
             PlanError: The plan is for windows without a declaration, which have no target.
@@ -83,7 +85,7 @@ class Storage:
         if plan.declaration is None:
             raise PlanError(f"plan '{plan.rollup}': there is no declaration in it, so there is no target.")
         digest = digested(to_json(encode_plan(plan)))
-        return cls(spark, plan.declaration, digest, {step.tier.name: step.tier for step in plan.steps})
+        return cls(spark, plan.declaration, digest, {step.tier.name: step.tier for step in plan.steps}, source)
 
     def place(self, tier: str) -> Place:
         """Where the table of a tier is."""
@@ -98,6 +100,11 @@ class Storage:
                 return self._below() if is_shared else self._below(tier)
             case _:
                 return self._below("_tiers") if is_shared else self._below("_tiers", tier)
+
+    def tables(self) -> dict[str, TierTable]:
+        """The table of each tier for which there is one, as :meth:`states` has found them."""
+        found = {tier: self._tables.get(self.place(tier)) for tier in self.tiers}
+        return {tier: table for tier, table in found.items() if table is not None}
 
     @property
     def arrangement(self) -> Arrangement:
@@ -149,7 +156,7 @@ class Storage:
             for each in making:
                 each.result()
         self._is_made = schemas.keys() >= self.tiers.keys()
-        self._remember({})
+        self.remember({})
 
     def states(self) -> dict[str, State]:
         """What is known of each tier whose table is there: one Spark job for all their logs, and the ledger's.
@@ -183,7 +190,7 @@ class Storage:
         if span is None:
             return rows
         inside = f"window_start >= {instant(span.start)} AND window_end <= {instant(span.end)}"
-        return rows.where(f"{parts(span, self.arrangement.days(tier))} AND {inside}")
+        return rows.where(f"({parts([span], self.arrangement.days(tier))}) AND {inside}")
 
     def write(
         self, run: str, writes: Sequence[Write], tell: Callable[[Written], None] = _tell_nobody
@@ -203,16 +210,11 @@ class Storage:
         """
         if not self._states.keys() >= {write.tier for write in writes}:
             self.states()
-        known = dict(self._states)
         written: dict[str, Written] = {}
         for each in self._committed(self._transactions(run, writes)):
             written[each.tier] = each
             tell(each)
-        self._remember({})
-        if any(state.version == known[tier].version and state != known[tier] for tier, state in self._states.items()):
-            # There is no commit that says so.
-            with translating():
-                self.ledger.save_states(run)
+        self.remember({})
         return tuple(written[write.tier] for write in writes)
 
     def _transactions(self, run: str, writes: Iterable[Write]) -> list[Transaction]:
@@ -224,6 +226,7 @@ class Storage:
                 table=self._table(place),
                 run=run,
                 plan=self.plan,
+                source=self.source,
                 writes=group,
                 known={write.tier: self._states[write.tier] for write in group},
             )
@@ -243,7 +246,11 @@ class Storage:
 
     def _commit(self, transaction: Transaction, log: Log) -> None:
         with translating(transaction.subject):
-            transaction.commit(log, self.arrangement)
+            transaction.commit(log, self.arrangement, lambda: self._newest(transaction))
+
+    def _newest(self, transaction: Transaction) -> Log:
+        """The log of the table, as far as it was not known."""
+        return self._logs({transaction.table: transaction.until})[transaction.table]
 
     def _outcomes(self, transactions: Iterable[Transaction]) -> Iterator[Written]:
         log = self._logs({each.table: each.until for each in transactions}, with_files=True)
@@ -267,7 +274,7 @@ class Storage:
         For ranges that no change touched, and for those that are empty: a state that :meth:`states` has given, with
         more coverage.
         """
-        self._remember(states)
+        self.remember(states)
         with translating():
             self.ledger.save_states(run)
 
@@ -292,7 +299,7 @@ class Storage:
 
     def _read_logs(self, tables: Mapping[str, TierTable], summaries: Sequence[Summary]) -> bool:
         """What the logs of tables say, from where the summaries end; whether each log is that of its table."""
-        records = {tier: _records(tier, table.mark, summaries) for tier, table in tables.items()}
+        records = {tier: self._records(tier, table.mark, summaries) for tier, table in tables.items()}
         since: dict[TierTable, int] = {}
         for tier, table in tables.items():
             first = min((each.version for each in records[tier]), default=0)
@@ -305,12 +312,21 @@ class Storage:
         for tier, table in tables.items():
             log, known = found[table].commits, records[tier]
             newest = max([*(each.version for each in log), *(each.version for each in known)], default=0)
-            states[tier] = State(newest, folded(tier, log, known))
-        self._remember(states)
+            states[tier] = State(newest, folded(tier, log, known, self.source))
+        self.remember(states)
         return True
 
-    def _remember(self, states: Mapping[str, State]) -> None:
-        """What is known of tiers is what the ledger's next commit carries."""
+    @property
+    def known(self) -> Mapping[str, State]:
+        """What is known of each tier by now, without another look."""
+        return dict(self._states)
+
+    def remember(self, states: Mapping[str, State]) -> None:
+        """What is known of tiers is what the ledger's next commit carries.
+
+        For ranges that no change touched, and for those that are empty: a state that :meth:`states` has given, with
+        more coverage.
+        """
         self._states.update(states)
         known: dict[str, Known] = {}
         for tier in self.tiers:
@@ -319,7 +335,7 @@ class Storage:
                 known[tier] = Known(table.location, table.mark, state)
         before = self.ledger.summary
         made = self.plan if self._is_made else before.made
-        self.ledger.summary = replace(before, made=made, tiers={**before.tiers, **known})
+        self.ledger.summary = replace(before, made=made, tiers={**before.tiers, **known}, source=self.source)
 
     def _make(self, place: Place, definition: Definition) -> None:
         with translating(f"table {place}"):
@@ -384,13 +400,18 @@ class Storage:
             partitions=partitions,
         )
 
+    def _records(self, tier: str, mark: str, summaries: Sequence[Summary]) -> list[State]:
+        """The newest record of a tier, and those that know more."""
+        kept: list[State] = []
+        for record in sorted(self._recorded(tier, mark, summaries), key=lambda each: each.version, reverse=True):
+            if all(each.coverage.union(record.coverage) != each.coverage for each in kept):
+                kept.append(record)
+        return kept
 
-def _records(tier: str, mark: str, summaries: Sequence[Summary]) -> list[State]:
-    """The newest record of a tier, and those that know more."""
-    known = (each.tiers[tier] for each in summaries if tier in each.tiers)
-    records = [each.record for each in known if each.record is not None and each.mark == mark]
-    kept: list[State] = []
-    for record in sorted(records, key=lambda each: each.version, reverse=True):
-        if all(each.coverage.union(record.coverage) != each.coverage for each in kept):
-            kept.append(record)
-    return kept
+    def _recorded(self, tier: str, mark: str, summaries: Sequence[Summary]) -> Iterator[State]:
+        for summary in summaries:
+            known = summary.tiers.get(tier)
+            if known is None or known.record is None or known.mark != mark:
+                continue
+            is_of_another = None not in (self.source, summary.source) and self.source != summary.source
+            yield State(known.record.version, known.record.coverage.doubted()) if is_of_another else known.record

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import NamedTuple
 from uuid import uuid4
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ArrayType,
     DataType,
@@ -29,7 +30,7 @@ from pyspark.sql.types import (
 )
 
 from stairwise_spark.errors import CONFLICTS, RunError, condition
-from stairwise_spark.names import quoted
+from stairwise_spark.names import column, quoted
 from stairwise_spark.session import sql
 
 OWNER, PLAN, VERSION, MARK = "stairwise.rollup", "stairwise.plan", "stairwise.version", "stairwise.table"
@@ -47,7 +48,15 @@ _NOTHING_THERE = (
 )
 # Seconds within which another process has made its table, if it is about to; and between two looks at it.
 _UNTIL_MADE, _LOOK = 10.0, 0.2
+_OCCUPIED = "stairwise: there are rows in the range"
 _WITH_STATISTICS = (NumericType, StringType, DateType, TimestampType, TimestampNTZType)
+
+
+class OccupiedError(Exception):
+    """Rows are where none should be; raised and caught in this package only."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(f"{place}: there are rows in the range")
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,9 +172,18 @@ class Table:
         _check_owner(place, properties, owner)
         return cls(spark, place)
 
-    def append(self, frame: DataFrame, note: str) -> None:
-        """The rows are added, in one commit that carries the note; where there is no row, without a commit."""
-        self._save(frame.write.format("delta").mode("append").option("userMetadata", note))
+    def append(self, frame: DataFrame, note: str, once: tuple[str, int] | None = None) -> None:
+        """The rows are added, in one commit that carries the note; where there is no row, without a commit.
+
+        Args:
+            frame: The rows.
+            note: What the commit says of itself.
+            once: A name and a number: nothing is added if a commit of that name and number, or a later one, is there.
+        """
+        writer = frame.write.format("delta").mode("append").option("userMetadata", note)
+        if once is not None:
+            writer = writer.option("txnAppId", once[0]).option("txnVersion", once[1])
+        self._save(writer)
 
     def replace(self, frame: DataFrame, note: str, predicate: str) -> None:
         """The rows for which the predicate is true are these now, in one commit that carries the note.
@@ -236,6 +254,31 @@ class TierTable(Table):
     def key(self) -> str:
         """The last part of its location, which tells the tables of one target from each other."""
         return self.location.rstrip("/").rpartition("/")[2]
+
+    def add(self, frame: DataFrame, note: str, part: str, range_: str) -> None:
+        """The rows are added where no row is, in one commit that carries the note; no rows, no commit.
+
+        The commit looks at the range itself, so that Delta Lake refuses it if another one puts rows there meanwhile:
+        of two that add the same range, one fails. It costs no job more than to add blindly.
+
+        Args:
+            frame: The rows.
+            note: What the commit says of itself.
+            part: What is true of the partitions of the range, by which Delta Lake tells conflicts.
+            range_: What is true of the rows in it.
+
+        Raises:
+            OccupiedError: There are rows.
+        """
+        there = self.spark.read.format("delta").load(self.location).where(f"({part}) AND ({range_})")
+        occupied = F.when(F.expr(range_), F.raise_error(F.lit(_OCCUPIED)).isNull()).otherwise(F.lit(False))  # noqa: FBT003 - a literal
+        guarded = frame.unionByName(there.where(occupied).select(*map(column, frame.columns)))
+        try:
+            guarded.write.format("delta").mode("append").option("userMetadata", note).save(self.location)
+        except PySparkException as error:
+            if _OCCUPIED in str(error):
+                raise OccupiedError(self.place) from error
+            raise
 
     def at(self, version: int) -> DataFrame:
         """The rows that the table had at a version."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from shutil import get_terminal_size
 from threading import Event as Signal
@@ -19,6 +19,7 @@ from typing import Self, TextIO, assert_never
 from stairwise.instant import format_instant
 from stairwise.quantity import counted, percent, quantity, size
 from stairwise.windowing import Interval
+from stairwise_spark.due import BEGINNING
 from stairwise_spark.report import ChunkBegun, ChunkDone, Event, RunBegun, RunReport, TierWritten
 
 WIDEST, _NARROWEST_BAR, _WIDEST_BAR = 100, 5, 30
@@ -274,7 +275,8 @@ def told(event: Event, tally: Tally) -> str:
 
 def summary(report: RunReport) -> str:
     """The report for people."""
-    span = f"{format_instant(report.span.start)} to {format_instant(report.span.end)}"
+    begin = "the beginning" if report.span.start == BEGINNING else format_instant(report.span.start)
+    span = f"{begin} to {format_instant(report.span.end)}"
     verdict = "would write" if report.is_dry else "wrote" if report.wrote_anything else "found nothing to write for"
     lines = [f"{report.rollup}: {verdict} windows that end from {span}", ""]
     lines += _table(report)
@@ -284,9 +286,20 @@ def summary(report: RunReport) -> str:
     large = "" if read.bytes is None or read.files is None else f" of {size(read.bytes)}"
     rows = f"{counted(read.rows, 'row')} read{files}{large}, " if read.rows else ""
     lines.append(f"  {rows}{quantity(report.seconds)} s; session ready after {quantity(report.startup_seconds)} s")
-    if report.null_times:
-        lines.append(f"  {quantity(report.null_times)} rows without a time were left out")
+    lines += _said_of_rows(report)
+    lines += [f"  {way}: {why}" for way, why in report.source.found]
     return "\n".join(lines)
+
+
+def _said_of_rows(report: RunReport) -> Iterator[str]:
+    late, ignored = report.late_rows, report.ignored_rows
+    if late:
+        dropped = f", of which {quantity(ignored)} came too late to change anything" if ignored else ""
+        yield f"  {counted(late, 'row')} came late{dropped}"
+    if report.null_times:
+        yield f"  {quantity(report.null_times)} rows without a time were left out"
+    if report.future_rows:
+        yield f"  {quantity(report.future_rows)} rows are dated further ahead than the declaration allows, and wait"
 
 
 def _table(report: RunReport) -> Sequence[str]:

@@ -41,6 +41,7 @@ from stairwise_spark.expressions import lifted
 from stairwise_spark.grid import MICROS, fixed_begins
 from stairwise_spark.names import column
 from stairwise_spark.rows import NUMBER
+from stairwise_spark.spans import Spans, hull
 
 SWITCH = "spark.stairwise.arrow.enabled"
 """The setting that says whether workers may do it: they need Python with NumPy and PyArrow, as pandas functions do."""
@@ -92,7 +93,7 @@ def distributed(frame: DataFrame, keys: Sequence[str]) -> DataFrame:
 
 
 def made_together(
-    rows: DataFrame, content: Content, steps: Sequence[Step], spans: Mapping[str, Interval], wanted: Collection[str]
+    rows: DataFrame, content: Content, steps: Sequence[Step], ends: Mapping[str, Spans], wanted: Collection[str]
 ) -> DataFrame:
     """The wanted tiers of some steps as one TIER frame, with the `NUMBER` of each row's tier.
 
@@ -100,7 +101,7 @@ def made_together(
         rows: The TIER frame of what the first step reads, distributed by its keys.
         content: What they hold.
         steps: Parents before their children; each reads the rows that come in, or one of the steps before.
-        spans: For each tier, seconds: its windows that end in (start, end] are made.
+        ends: For each tier, ranges of seconds: its windows that end in (start, end] of one of them are made.
         wanted: The names of tiers; the others are only read here.
     """
     keys, partials = content.keys, content.partials(keeps_values=False)
@@ -108,7 +109,7 @@ def made_together(
     work = Pass(
         keys=keys,
         folds=tuple(Fold(partial.columns, _FOLDS[partial.primitive][0]) for partial in partials),
-        branches=tuple(_branch(step, numbers, spans[step.tier.name], wanted) for step in steps),
+        branches=tuple(_branch(step, numbers, ends[step.tier.name], wanted) for step in steps),
     )
     states = [name for partial in partials for name in partial.columns]
     made = rows.select(*map(column, (*keys, "_begin", "_end", *states))).schema
@@ -125,13 +126,14 @@ def _is_plain(kind: DataType) -> bool:
     return isinstance(kind, (*_FIXED, BinaryType))
 
 
-def _branch(step: Step, numbers: Mapping[str, int], span: Interval, wanted: Collection[str]) -> Branch:
+def _branch(step: Step, numbers: Mapping[str, int], ends: Spans, wanted: Collection[str]) -> Branch:
+    span = hull(ends)
     return Branch(
         number=numbers[step.tier.name],
         reads=numbers.get(step.reads or "", 0),
         cut=_cut(step.tier, span) if step.final is None else _hops(step.tier, span),
-        after=span.start * MICROS,
-        until=span.end * MICROS,
+        after=tuple(each.start * MICROS for each in ends),
+        until=tuple(each.end * MICROS for each in ends),
         is_asked_for=step.tier.name in wanted,
     )
 

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from random import SystemRandom
+
+from pyspark.sql import DataFrame
+from pyspark.storagelevel import StorageLevel
 
 from stairwise_spark.arrangement import Arrangement
 from stairwise_spark.coverage import Claim, Commit, Coverage, State, folded
-from stairwise_spark.errors import BusyError
-from stairwise_spark.tables import TierTable
+from stairwise_spark.errors import CONFLICTS, BusyError
+from stairwise_spark.tables import OccupiedError, TierTable
 from stairwise_spark.tier_logs import Log
 from stairwise_spark.writes import Windows, Write, Written, uncounted
 
+# So often a commit is tried while other runs write to the same days; and seconds to wait, at first.
+_COMMITS, _PAUSE = 30, 0.5
+# The rows of so much event time are kept for another try; more are computed again, and seldom meet others.
+_KEPT_S = 2 * 86_400
 # A run that is repeated finds what it wrote among so many last commits; beyond, it writes the same once more.
 _RECENT = 64
 
@@ -25,6 +33,7 @@ class Transaction:
         table: The table.
         run: Who writes.
         plan: The digest of the plan.
+        source: Which source it is, by its identity.
         writes: What; one at most for each tier.
         known: What was known of these tiers before.
         began: When it began, on the clock that only goes forward.
@@ -33,11 +42,17 @@ class Transaction:
     table: TierTable
     run: str
     plan: str
+    source: str | None
     writes: Sequence[Write]
     known: Mapping[str, State]
     began: float = field(default_factory=time.monotonic)
+    _is_append: bool = False
     _earlier: int | None = None
     _windows: Mapping[str, Windows] = field(default_factory=dict[str, Windows])
+
+    def __post_init__(self) -> None:
+        """Rows are added if no window of them was ever claimed."""
+        self._is_append = all(write.untouched is not None for write in self.writes)
 
     @property
     def subject(self) -> str:
@@ -54,24 +69,55 @@ class Transaction:
         """The version from which on the log, and its files, have to be known for :meth:`outcome`."""
         return self._known + 1 if self._earlier is None else min(self._earlier, self._known + 1)
 
-    def commit(self, log: Log, arrangement: Arrangement) -> None:
+    def commit(self, log: Log, arrangement: Arrangement, look: Callable[[], Log]) -> None:
         """The windows are replaced, unless this run has done that before.
+
+        Runs on other ranges may have written to the same days: then it is only this commit that waits and is tried
+        again, with the same rows.
+
+        Args:
+            log: What the table's log says, from :attr:`since` on.
+            arrangement: How rows lie in the table.
+            look: Reads the log once more, from :attr:`until` on.
 
         Raises:
             BusyError: Another run has written windows of the same range meanwhile.
         """
-        claim = self._claim
-        self._earlier = next((each.version for each in log.commits if each.claim == claim), None)
+        self._earlier = next((each.version for each in log.commits if each.claim == self._claim), None)
         if self._earlier is not None:
             return
-        if claim.is_append:
+        if self._is_append:
             untouched = min(write.untouched or 0 for write in self.writes)
             self._check_alone(each for each in log.commits if each.version > untouched)
         rows, self._windows = arrangement.arranged(self.writes)
-        if claim.is_append:
-            self.table.append(rows, claim.encode())
+        is_kept = sum(span.end - span.start for write in self.writes for span in write.ends) <= _KEPT_S
+        rows = rows.persist(StorageLevel.MEMORY_AND_DISK) if is_kept else rows
+        try:
+            self._save_patiently(rows, arrangement, look)
+        finally:
+            if is_kept:
+                rows.unpersist()
+
+    def _save_patiently(self, rows: DataFrame, arrangement: Arrangement, look: Callable[[], Log]) -> None:
+        for attempt in range(_COMMITS - 1):
+            try:
+                self._save(rows, arrangement)
+            except OccupiedError:
+                self._check_alone(look().commits)
+                self._is_append = False  # nobody claims these rows
+            except CONFLICTS:
+                self._check_alone(look().commits)
+                time.sleep(SystemRandom().uniform(0, _PAUSE) * min(attempt + 1, 10))
+            else:
+                return
+        self._save(rows, arrangement)
+
+    def _save(self, rows: DataFrame, arrangement: Arrangement) -> None:
+        note = self._claim.encode()
+        if self._is_append:
+            self.table.add(rows, note, arrangement.parts(self.writes), arrangement.ranges(self.writes))
         else:
-            self.table.replace(rows, claim.encode(), arrangement.predicate(self.writes))
+            self.table.replace(rows, note, arrangement.predicate(self.writes))
 
     def outcome(self, log: Log) -> tuple[dict[str, State], tuple[Written, ...]]:
         """What is known of the tiers now, and what became of the writes.
@@ -81,15 +127,12 @@ class Transaction:
         """
         if self._earlier is not None:
             return {}, self._written(log, self._earlier, wrote=False)
-        claim = self._claim
-        mine = next((each.version for each in log.commits if each.claim == claim), None)
+        mine = next((each.version for each in log.commits if each.claim == self._claim), None)
         if mine is None:
             # No row was there, and none came: there is no commit, and the state itself may say so.
             states = {each.tier: _overlaid(self.known[each.tier], each.coverage) for each in self.writes}
             return states, tuple(Written(tier=tier, version=each.version, wrote=False) for tier, each in states.items())
-        if claim.is_append:
-            self._check_alone(each for each in log.commits if each.version < mine)
-        states = {tier: _later(tier, state, log.commits, mine) for tier, state in self.known.items()}
+        states = {tier: _later(tier, state, log.commits, mine, self.source) for tier, state in self.known.items()}
         return states, self._written(log, mine, wrote=True)
 
     @property
@@ -102,7 +145,8 @@ class Transaction:
             run=self.run,
             plan=self.plan,
             tiers=tuple((write.tier, write.coverage) for write in self.writes),
-            is_append=all(write.untouched is not None for write in self.writes),
+            is_append=self._is_append,
+            source=self.source,
         )
 
     def _check_alone(self, others: Iterable[Commit]) -> None:
@@ -130,6 +174,6 @@ def _overlaid(state: State, coverage: Coverage) -> State:
     return State(state.version, state.coverage.overlaid(coverage))
 
 
-def _later(tier: str, state: State, log: Iterable[Commit], version: int) -> State:
+def _later(tier: str, state: State, log: Iterable[Commit], version: int, source: str | None) -> State:
     since = [each for each in log if state.version < each.version <= version]
-    return State(version, folded(tier, since, [state]))
+    return State(version, folded(tier, since, [state], source))

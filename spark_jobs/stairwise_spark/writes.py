@@ -12,6 +12,7 @@ from stairwise.windowing import Interval
 from stairwise.zones import DAY_SECONDS
 from stairwise_spark.coverage import Coverage
 from stairwise_spark.rows import Rows
+from stairwise_spark.spans import Spans, joined
 from stairwise_spark.tier_logs import File
 
 _MICROS = 1_000_000
@@ -31,24 +32,26 @@ class Write:
     Attributes:
         tier: Its name.
         rows: With the columns of the stored table but ``_part`` and ``window``, of exactly their types.
-        span: The windows with span.start < window end <= span.end are replaced.
-        starts: Holds the start of each of them.
+        ends: The windows that end in (start, end] of one of these ranges are replaced.
+        starts: Ranges that hold the start of each of them.
         coverage: What the rows reflect.
-        untouched: If set, the version of the table at which no claim had ever been made in the span: the rows are then
-            added, which is several times cheaper. For a caller who is alone with the range.
+        untouched: If set, the version of the table at which no claim had ever been made in the ranges: the rows are
+            then added, which is several times cheaper.
     """
 
     tier: str
     rows: Rows
-    span: Interval
-    starts: Interval
+    ends: Spans
+    starts: Spans
     coverage: Coverage
     untouched: int | None = None
 
     @property
     def predicate(self) -> str:
         """What is true of exactly the stored rows of these windows, but for ``_part`` and ``window``."""
-        return f"window_end > {instant(self.span.start)} AND window_end <= {instant(self.span.end)}"
+        return " OR ".join(
+            f"(window_end > {instant(span.start)} AND window_end <= {instant(span.end)})" for span in self.ends
+        )
 
     def written(self, version: int, files: Iterable[File], windows: Windows, *, wrote: bool) -> Written:
         """What became of it, by the files that the commit added.
@@ -74,7 +77,7 @@ class Write:
         )
 
     def _is_within(self, file: File) -> bool:
-        return file.ends is None or (self.span.start < file.ends[0] and file.ends[1] <= self.span.end)
+        return file.ends is None or any(span.start < file.ends[0] <= span.end for span in self.ends)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,10 +110,14 @@ def instant(second: int) -> str:
     return f"timestamp_micros({second * _MICROS}L)"
 
 
-def parts(span: Interval, length: int) -> str:
-    """What is true of the rows whose windows start in a range: more of them, but whole parts of so many days."""
-    first, last = (_part(second, length) for second in (span.start, span.end - 1))
-    return f"_part >= {first} AND _part <= {last}"
+def parts(starts: Iterable[Interval], length: int) -> str:
+    """What is true of the rows whose windows start in some ranges: more of them, but whole parts of so many days."""
+    ranges = joined(
+        Interval(_part(span.start, length), _part(span.end - 1, length) + length)
+        for span in starts
+        if span.start < span.end
+    )
+    return " OR ".join(f"(_part >= {first} AND _part <= {beyond - length})" for first, beyond in ranges) or "false"
 
 
 def part(start: Column, length: Column) -> Column:

@@ -74,8 +74,8 @@ def test_every_tier_is_what_its_rows_say(rows: list[Row], size: int, block: int)
         patch.setattr(arrays, "BLOCK_ROWS", block)
         found = made(
             in_groups(rows), size,
-            Branch(1, 0, classes, -FAR, FAR), Branch(2, 1, Cut(classes=((12, 0),)), -FAR, FAR),
-            Branch(3, 0, Cut(begins=(-5, 8), ends=(3, 15)), -FAR, FAR),
+            Branch(1, 0, classes, (-FAR,), (FAR,)), Branch(2, 1, Cut(classes=((12, 0),)), (-FAR,), (FAR,)),
+            Branch(3, 0, Cut(begins=(-5, 8), ends=(3, 15)), (-FAR,), (FAR,)),
         )  # fmt: skip
     expected = [
         row for number, bounds in ((1, composite), (2, twelve), (3, listed)) for row in plain(rows, number, bounds)
@@ -85,18 +85,18 @@ def test_every_tier_is_what_its_rows_say(rows: list[Row], size: int, block: int)
 
 def test_only_windows_that_end_in_the_span_come_out(block: int) -> None:
     rows: list[Row] = [("a", instant, 1) for instant in range(8)]
-    branch = Branch(1, 0, Cut(classes=((2, 0),)), after=2, until=6)
+    branch = Branch(1, 0, Cut(classes=((2, 0),)), after=(2,), until=(6,))
     assert made(rows, block, branch) == [(1, "a", 2, 4, 2), (1, "a", 4, 6, 2)]
-    assert made(rows, block, Branch(1, 0, Cut(), -FAR, FAR)) == []
+    assert made(rows, block, Branch(1, 0, Cut(), (-FAR,), (FAR,))) == []
 
 
 def test_without_keys_all_rows_are_one_group(block: int) -> None:
     rows: list[Row] = [(None, instant, 1) for instant in range(5)]
-    assert made(rows, block, Branch(1, 0, Cut(classes=((4, 0),)), -FAR, FAR), keys=()) == [
+    assert made(rows, block, Branch(1, 0, Cut(classes=((4, 0),)), (-FAR,), (FAR,)), keys=()) == [
         (1, 0, 4, 4),
         (1, 4, 8, 1),
     ]
-    assert made([], 1, Branch(1, 0, Cut(classes=((4, 0),)), -FAR, FAR)) == []
+    assert made([], 1, Branch(1, 0, Cut(classes=((4, 0),)), (-FAR,), (FAR,))) == []
 
 
 def test_nan_is_a_key_and_null_is_another() -> None:
@@ -104,7 +104,7 @@ def test_nan_is_a_key_and_null_is_another() -> None:
     numbers = pa.array([0, 0, 1, 0, 1], pa.int64())
     groups = pa.array([0, 0, 0, 1, 1], pa.int64())
     batch = pa.RecordBatch.from_arrays([keys, groups, numbers, numbers], names=["key", GROUP, "_begin", "total"])
-    work = Pass(("key",), (Fold(("total",), "max"),), (Branch(1, 0, Cut(classes=((4, 0),)), -FAR, FAR),))
+    work = Pass(("key",), (Fold(("total",), "max"),), (Branch(1, 0, Cut(classes=((4, 0),)), (-FAR,), (FAR,)),))
     (found,) = work([batch])
     assert [repr(row["key"]) for row in found.to_pylist()] == ["None", "1.0", "nan"]
     assert found.column("total").to_pylist() == [0, 1, 1]
@@ -112,8 +112,8 @@ def test_nan_is_a_key_and_null_is_another() -> None:
 
 def test_a_tier_that_is_only_read_does_not_come_out() -> None:
     rows: list[Row] = [("a", instant, 1) for instant in range(8)]
-    read = Branch(1, 0, Cut(classes=((2, 0),)), -FAR, FAR, is_asked_for=False)
-    assert made(rows, 3, read, Branch(2, 1, Cut(classes=((4, 0),)), -FAR, FAR)) == [
+    read = Branch(1, 0, Cut(classes=((2, 0),)), (-FAR,), (FAR,), is_asked_for=False)
+    assert made(rows, 3, read, Branch(2, 1, Cut(classes=((4, 0),)), (-FAR,), (FAR,))) == [
         (2, "a", 0, 4, 4),
         (2, "a", 4, 8, 4),
     ]
@@ -121,7 +121,7 @@ def test_a_tier_that_is_only_read_does_not_come_out() -> None:
 
 @given(rows=st.lists(st.tuples(st.sampled_from(["a", "b"]), st.integers(-1, 1).map(lambda far: far << 61), st.just(1))))
 def test_rows_may_be_so_far_apart_that_key_and_begin_do_not_make_one_number(rows: list[Row]) -> None:
-    found = made(in_groups(rows), 2, Branch(1, 0, Cut(classes=((4, 0),)), -(1 << 62), 1 << 62))
+    found = made(in_groups(rows), 2, Branch(1, 0, Cut(classes=((4, 0),)), (-(1 << 62),), (1 << 62,)))
     expected = plain(rows, 1, {begin: (begin, begin + 4) for _, begin, _ in rows})
     assert sorted(found, key=repr) == sorted(expected, key=repr)
 
@@ -143,7 +143,8 @@ def test_a_window_that_overlaps_others_is_there_where_a_slice_is(
         patch.setattr(arrays, "BLOCK_ROWS", block)
         found = made(
             in_groups(rows), size,
-            Branch(1, 0, Hops(begins, ends), -FAR, FAR), Branch(2, 0, Hops(tuple(begins), tuple(ends)), -FAR, FAR),
+            Branch(1, 0, Hops(begins, ends), (-FAR,), (FAR,)),
+            Branch(2, 0, Hops(tuple(begins), tuple(ends)), (-FAR,), (FAR,)),
         )  # fmt: skip
     expected = [
         row
@@ -157,12 +158,12 @@ def test_a_window_that_overlaps_others_is_there_where_a_slice_is(
 def test_each_slice_is_in_as_many_windows_as_overlap() -> None:
     rows: list[Row] = [("a", 0, 1), ("a", 1_439, 2), ("a", 5_000, 4)]
     hops = Hops(range(-2_000, 6_000), range(-560, 7_440))
-    found = made(rows, 3, Branch(1, 0, hops, -FAR, FAR))
+    found = made(rows, 3, Branch(1, 0, hops, (-FAR,), (FAR,)))
     assert [row[-1] for row in found] == [1] * 1_439 + [3] + [2] * 1_439 + [4] * 1_440
 
 
 def test_a_tier_that_is_read_may_have_readers_whose_windows_overlap() -> None:
     rows: list[Row] = [("a", instant, 1) for instant in range(6)]
-    pairs = Branch(1, 0, Cut(classes=((2, 0),)), -FAR, FAR, is_asked_for=False)
-    hops = Branch(2, 1, Hops(range(0, 4, 2), range(4, 8, 2)), -FAR, FAR)
+    pairs = Branch(1, 0, Cut(classes=((2, 0),)), (-FAR,), (FAR,), is_asked_for=False)
+    hops = Branch(2, 1, Hops(range(0, 4, 2), range(4, 8, 2)), (-FAR,), (FAR,))
     assert made(rows, 2, pairs, hops) == [(2, "a", 0, 4, 4), (2, "a", 2, 6, 4)]

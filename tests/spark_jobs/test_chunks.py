@@ -102,12 +102,12 @@ def test_a_source_of_many_bytes_is_cut(
     )  # fmt: skip
     source = open_source(spark, rollup, direct)
     plan, span = optimize(rollup), Interval(0, 10 * DAY)
-    assert list(fitting(plan, source, span, 8)) == [span]
-    size = source.about_bytes(span)
+    assert list(fitting(plan, source, span, 8, (span,))) == [span]
+    size = source.about_bytes((span,))
     assert size is not None
-    assert size == source.files([span]).bytes
+    assert size == source.files((span,)).bytes
     monkeypatch.setattr(chunks, "BYTES_A_TASK", size // 16)
-    found = list(fitting(plan, source, span, 8))
+    found = list(fitting(plan, source, span, 8, (span,)))
     assert [each.start for each in found] == [0, 4 * DAY, 8 * DAY]
 
 
@@ -118,5 +118,5 @@ def test_a_source_that_says_nothing_is_not_cut(spark: SparkSession, tmp_path: Pa
         aggregates={"n": "count()"}, windows=("1h",), target=str(tmp_path),
     )  # fmt: skip
     source: PinnedSource = open_source(spark, rollup, direct)
-    assert list(fitting(optimize(rollup), source, ALL_TIME, 1)) == [ALL_TIME]
-    assert list(fitting(optimize(rollup), source, Interval(0, 0), 1)) == []
+    assert list(fitting(optimize(rollup), source, ALL_TIME, 1, (ALL_TIME,))) == [ALL_TIME]
+    assert list(fitting(optimize(rollup), source, Interval(0, 0), 1, ())) == []

@@ -144,7 +144,7 @@ def test_a_summary_that_is_none_is_refused(tiers: str) -> None:
         Summary.decode(text)
 
 
-@pytest.mark.parametrize("stretches", [((0, 0, 1),), ((5, 9, 1), (0, 5, 2)), ((0, 5, 1), (5, 9, 1)), ((0, 5, -2),)])
+@pytest.mark.parametrize("stretches", [((0, 0, 1),), ((5, 9, 1), (0, 5, 2)), ((0, 5, 1), (5, 9, 1))])
 def test_coverage_is_in_normal_form(stretches: tuple[tuple[int, int, int], ...]) -> None:
     with pytest.raises(ValueError, match=r"^coverage \[.*\]: the ranges are empty or not in order\.$"):
         Coverage(tuple(Stretch(*each) for each in stretches))

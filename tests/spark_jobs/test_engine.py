@@ -22,8 +22,9 @@ from stairwise.windowing import Interval, windows_ending
 from stairwise_spark import chunks as chunks_by_size
 from stairwise_spark.engine import Request, run
 from stairwise_spark.expressions import argument_types, direct
-from stairwise_spark.report import ChunkBegun, ChunkDone, Event, RunBegun, TierWritten, joined
+from stairwise_spark.report import ChunkBegun, ChunkDone, Event, RunBegun, TierWritten
 from stairwise_spark.session import shuffle_tasks
+from stairwise_spark.spans import joined
 from tests.spark_jobs.events import events
 
 pytestmark = pytest.mark.spark
@@ -202,10 +203,11 @@ def test_a_range_in_chunks_is_the_same_and_goes_on_where_it_stopped(
     report = run(spark, plan, Request(span=SPAN, chunk_s=2 * 86_400, newest_first=True), told.append)
     begun, *others = told
     chunks = [event for event in others if isinstance(event, ChunkBegun)]
-    assert begun == RunBegun(span=SPAN, chunks=len(chunks), tiers=tuple(step.tier.name for step in plan.steps))
+    assert begun == RunBegun(
+        span=Interval(NOON, SPAN.end), chunks=len(chunks), tiers=tuple(step.tier.name for step in plan.steps)
+    )
     assert [event.number for event in chunks] == [event.number for event in others if isinstance(event, ChunkDone)]
-    assert joined(tuple(event.span for event in chunks)) == (SPAN,)
-    assert chunks[-1].due == ()  # the first days were there
+    assert joined(event.span for event in chunks) == (Interval(NOON, SPAN.end),)  # the first days were there
     check(spark, rollup, SPAN)
     for tier in report.tiers:
         assert tier.rows == sum(

@@ -172,9 +172,8 @@ def test_the_greatest_sums_are_not_refused() -> None:
 @given(st.data(), st.sampled_from(sorted(FOLDS)), st.sampled_from(["long", "double", "decimal"]))
 def test_groups_that_overlap_hold_what_each_holds_alone(data: st.DataObject, name: str, kind: str) -> None:
     places = data.draw(st.lists(st.tuples(st.integers(0, 20), st.integers(1, 20)), min_size=1))
-    groups = Groups(
-        *(np.array(side, np.int64) for side in zip(*((first, first + n) for first, n in places), strict=True))
-    )
+    firsts, beyond = np.array(places, np.int64).cumsum(axis=1).T
+    groups = Groups(firsts, beyond)
     size = int(groups.beyond.max())
     states = states_for(data, name, kind, size)
     merged = FOLDS[name](states, groups)

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from stairwise import optimize
 from stairwise.options import Algorithm, Options
-from stairwise_spark.engine import Request, run
+from stairwise_spark.engine import History, Request, run
 from tests.spark_jobs import oracle
 from tests.spark_jobs.declarations import drawn
 
@@ -32,7 +32,7 @@ def test_every_table_equals_the_raw_rows(seed: int, spark: SparkSession, tmp_pat
     save(events.drop("_time"), case.stored_as, source)
     counted = events.where("_time is not null")
     raw = counted if case.where is None else counted.where(case.where)
-    request = Request(span=case.span, chunk_s=case.chunk_s, newest_first=seed % 2 == 0)
+    request = Request(span=case.span or History(), chunk_s=case.chunk_s, newest_first=seed % 2 == 0)
     wanted = oracle.expected(raw, case.rollup(source, tmp_path / "target"), case.listed)
     for algorithm in (Algorithm.BEST, Algorithm.UNSHARED):
         rollup = case.rollup(source, tmp_path / algorithm.value)

@@ -73,10 +73,10 @@ def test_a_delta_table_stays_at_its_version_and_only_what_is_needed_is_read(
     found = opened(spark, source, "sum(TIP)", keys=("Zone_ID",))
     assert found.version == 1
     spark.read.format("delta").load(str(trips)).limit(1).write.format("delta").mode("append").save(str(trips))
-    rows, counted = found.rows(Interval(3600, 7200)), Observation("read")
+    rows, counted = found.rows((Interval(3600, 7200),)), Observation("read")
     assert rows.columns == ["Zone_ID", "Tip", "_time"]
     assert micros(found.rows()) == [0, 3600 * SECOND]
-    assert micros(found.rows(Interval(3600, 7200), counted)) == [3600 * SECOND]
+    assert micros(found.rows((Interval(3600, 7200),), counted)) == [3600 * SECOND]
     assert counted.get == {"rows": 1}
     assert len(rows.inputFiles()) == 1
     plan = plan_of(rows)
@@ -139,7 +139,7 @@ def test_local_times(spark: SparkSession, kind: str, case: Local) -> None:
     at = f"CAST('{case.text}' AS {kind})"
     query = f"SELECT 1 AS zone_id, explode(array({at}, {at} - INTERVAL '2' DAY, {at} + INTERVAL '2' DAY)) AS at"
     found = opened(spark, Source(sql=query, time="at", zone=case.zone))
-    assert micros(found.rows(Interval(case.seconds, case.seconds + 1))) == [case.seconds * SECOND]
+    assert micros(found.rows((Interval(case.seconds, case.seconds + 1),))) == [case.seconds * SECOND]
     earlier = datetime.fromisoformat(case.text).replace(tzinfo=ZoneInfo(case.zone), fold=0)
     assert earlier.astimezone(UTC).timestamp() == case.seconds
 
@@ -159,14 +159,14 @@ def test_integers(spark: SparkSession, unit: str, count: int, kind: str, expecte
     query = f"SELECT CAST({count} AS {kind}) AS at, 1 AS zone_id"
     found = opened(spark, Source(sql=query, time="at", unit=unit))
     second = expected // SECOND
-    assert micros(found.rows(Interval(second, second + 1))) == [expected]
-    assert micros(found.rows(Interval(second + 1, 10**12))) == []
+    assert micros(found.rows((Interval(second, second + 1),))) == [expected]
+    assert micros(found.rows((Interval(second + 1, 10**12),))) == []
 
 
 def test_integers_that_are_no_times_are_out_of_any_span(spark: SparkSession) -> None:
     query = "SELECT IF(id = 0, 9223372036854775807, 5) AS at, 1 AS zone_id FROM range(2)"
     found = opened(spark, Source(sql=query, time="at", unit="s"))
-    assert micros(found.rows(Interval(-(10**12), 10**12))) == [5 * SECOND]
+    assert micros(found.rows((Interval(-(10**12), 10**12),))) == [5 * SECOND]
 
 
 def test_rows_without_a_time(spark: SparkSession) -> None:
@@ -195,6 +195,7 @@ CAST = "Hint: cast it to a type that fits."
 BEFORE = "Hint: compute it in sql: SELECT ... AS name."
 RENAME = "Hint: sql: SELECT ... AS name renames a column."
 STORE = "it differs each time it is computed. Hint: store it in the source."
+CLOCK = "it depends on when it is computed. Hint: compare with a column, or with a fixed instant."
 NO_QUERY = "a query cannot be inside it. Hint: read the other table in sql: SELECT ... JOIN ...."
 WRONG_AGGREGATES = {
     "avg(zzz + fare)": f"there is no column zzz in the source; {HAS}. Hint: name one of them.",
@@ -205,6 +206,10 @@ WRONG_AGGREGATES = {
     f'however "fare" has the type "DOUBLE". {CAST}',
     "sum(rand())": STORE,
     "count() where rand() > 0.5": STORE,
+    "count(now())": CLOCK,
+    "count() where at > Current_Timestamp": CLOCK,
+    "sum(unix_timestamp())": CLOCK,
+    "max(day > current_date())": CLOCK,
     "sum(_id)": f"it reads the column _id, and names that begin with _ are reserved. {RENAME}",
     "sum((select id from range(1)))": NO_QUERY,
     "sum(percentile_approx(fare, 0.5))": f"an aggregate cannot be inside it. {BEFORE}",
@@ -218,7 +223,7 @@ WRONG_AGGREGATES = {
 
 
 def test_every_aggregate_that_does_not_fit_is_named(spark: SparkSession) -> None:
-    right = ("count(extract(year from at))", "sum(Fare)")
+    right = ("count(extract(year from at))", "sum(Fare)", "count() where note = 'now()'")
     with pytest.raises(SourceError) as raised:
         opened(spark, Source(table="typed", time="at"), *WRONG_AGGREGATES, *right, "max(tags)")
     assert raised.value.exit_code == 2
@@ -263,6 +268,7 @@ def test_every_aggregate_that_does_not_fit_is_named(spark: SparkSession) -> None
             [f'where \'fare\': Filter expression "fare" of type "DOUBLE" is not a boolean. {CAST}'],
         ),
         ({"where": "rand() > 0.5"}, (), [f"where 'rand() > 0.5': {STORE}"]),
+        ({"where": "at < localtimestamp ()"}, (), [f"where 'at < localtimestamp ()': {CLOCK}"]),
         ({"where": "zone_id in (select 1)"}, (), [f"where 'zone_id in (select 1)': {NO_QUERY}"]),
         (
             {"time": "note"},

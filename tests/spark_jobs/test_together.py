@@ -12,7 +12,7 @@ from stairwise import Rollup, Source, optimize
 from stairwise.plan import Plan, Step
 from stairwise.rollup import Estimates
 from stairwise.windowing import Interval
-from stairwise_spark.compute import Content, computed
+from stairwise_spark.compute import Content, computed, finer, is_finer_cheaper
 from stairwise_spark.expressions import argument_types
 from stairwise_spark.rows import Rows
 from stairwise_spark.together import SWITCH, can_go_together, distributed, made_together
@@ -25,6 +25,7 @@ WINDOWS = (
     "2s", "3s", "6s", "12s offset 1s", "day in Asia/Kolkata",
     "5s every 2s", "1h every 1m", "2 days every day in Asia/Kolkata",
 )  # fmt: skip
+UNEVEN = ("4s", "6s", "10s", "14s", "1h every 6s", "day in Asia/Kolkata")
 AGGREGATES = (
     "count()", "count(word)", "sum(long)", "sum(money)", "sum(coins) where flag", "avg(single)", "min(real)",
     "max(real)", "min(money)", "max(units)", "min(at)", "max(clock)", "min(day)", "bool_and(flag)", "bool_or(flag)",
@@ -70,19 +71,29 @@ def same(left: object, right: object) -> bool:
             return repr(left) == repr(right)
 
 
-@pytest.mark.parametrize("keys", [("key",), ("flag", "real"), ()], ids=["a text", "a truth and a double", "no keys"])
-def test_a_pass_makes_what_spark_makes_tier_by_tier(raw: DataFrame, keys: tuple[str, ...]) -> None:
-    plan, rollup = planned(AGGREGATES, keys, WINDOWS)
+@pytest.mark.parametrize(
+    ("keys", "windows"),
+    [(("key",), UNEVEN), (("flag", "real"), WINDOWS), ((), WINDOWS)],
+    ids=["a text, from finer slices", "a truth and a double", "no keys"],
+)
+def test_a_pass_makes_what_spark_makes_tier_by_tier(
+    raw: DataFrame, keys: tuple[str, ...], windows: tuple[str, ...]
+) -> None:
+    plan, rollup = planned(AGGREGATES, keys, windows)
     (together,) = plan.passes()
-    assert sum(step.final is not None for step in together.steps) == 3
+    assert sum(step.final is not None for step in together.steps) == (3 if windows == WINDOWS else 1)
     content = content_of(raw, rollup)
     assert can_go_together(raw, content)
     frames = {together.reads: computed(plan.step(together.reads), raw, content, SPAN)}
     for step in together.steps:
         frames[step.tier.name] = computed(step, frames[step.reads or ""], content, SPAN)
-    parent = distributed(frames[together.reads], keys)
-    made = made_together(parent, content, together.steps, dict.fromkeys(frames, SPAN), frames).persist()
-    for number, step in enumerate(together.steps, 1):
+    steps, parent = together.steps, frames[together.reads]
+    if is_finer_cheaper(first := plan.step(together.reads)):
+        steps, parent = (first, *steps), finer(first, raw, content, SPAN)
+        assert parent.count() > frames[together.reads].count()
+    assert (first in steps) == (windows == UNEVEN)
+    made = made_together(distributed(parent, keys), content, steps, dict.fromkeys(frames, (SPAN,)), frames).persist()
+    for number, step in enumerate(steps, 1):
         check(Rows(made, number).alone(), frames[step.tier.name], step)
     made.unpersist()
 

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from stairwise import Rollup, optimize
 from stairwise.errors import StairwiseError
 from stairwise.windowing import Interval
-from stairwise_spark.engine import Request, run
+from stairwise_spark.engine import History, Request, run
 from stairwise_spark.errors import BusyError
 from stairwise_spark.session import sql
 from tests.spark_jobs.torture.audit import Audit
@@ -40,7 +40,7 @@ def _world(source: Path, target: str, layout: str = "tables") -> World:
 def _run(spark: SparkSession, world: World, span: Interval | None = None) -> str:
     """What went wrong, if anything did."""
     try:
-        run(spark, optimize(world.rollup), Request(span=span))
+        run(spark, optimize(world.rollup), Request(span=span or History()))
     except StairwiseError as error:
         return str(error)
     return ""

@@ -1,0 +1,120 @@
+"""What runs have left of a rollup: its plan and their reports, from files of the target or from Airflow's database.
+
+Spark is never asked. The folder is that of the declaration in the DAG; nothing that a browser sends gets into a path.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from stairwise import Rollup, optimize
+from stairwise.codec import decode_plan
+from stairwise.declared import Catalog
+from stairwise.errors import StairwiseError
+from stairwise.plan import Plan
+from stairwise_airflow.reports import Report
+
+_MOST_REPORTS = 20_000
+_MOST_BYTES = 4_000_000  # of a file: a plan of a thousand tiers has a quarter of it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """What is known of a rollup.
+
+    Attributes:
+        rollup: The declaration, as the DAG has it.
+        plan: The plan that its tables were filled by; without one, the one that the next run would make.
+        reports: Of its runs, the oldest first.
+        problem: Why the target cannot be read from here; empty if it can.
+    """
+
+    rollup: Rollup
+    plan: Plan
+    reports: tuple[Report, ...]
+    problem: str
+
+
+def history(rollup: Rollup, told: Iterable[object] = ()) -> History:
+    """What is known of a rollup.
+
+    Args:
+        rollup: The declaration.
+        told: Reports that tasks have told Airflow, which count where the files cannot be read.
+    """
+    folder = _folder(rollup)
+    problem = _problem(rollup, folder)
+    if folder is None or problem:
+        found = {report.run_id: report for report in _understood(told) if report.rollup == rollup.name}
+        reports = tuple(found[run] for run in sorted(found))
+        return History(rollup=rollup, plan=_planned(rollup), reports=reports, problem=problem)
+    plan = _kept_plan(folder / "plan.json")
+    if plan is None or plan.declaration is None or plan.declaration.windows != rollup.windows:
+        plan = _planned(rollup)
+    files = sorted((folder / "runs").glob("*.json"))[-_MOST_REPORTS:]
+    reports = tuple(report for report in map(_kept_report, map(str, files)) if report is not None)
+    return History(rollup=rollup, plan=plan, reports=reports, problem="")
+
+
+def _folder(rollup: Rollup) -> Path | None:
+    """The folder of the bookkeeping; None: the target is none that a file system has."""
+    if isinstance(rollup.target, Catalog) or ("://" in rollup.target and not rollup.target.startswith("file:///")):
+        return None
+    return Path(rollup.target.removeprefix("file://")) / "_stairwise"
+
+
+def _problem(rollup: Rollup, folder: Path | None) -> str:
+    if folder is None:
+        return f"The target {rollup.target} is not in a folder of this machine."
+    try:
+        return "" if folder.is_dir() else f"There is no folder {folder} here: nothing was written yet, or elsewhere."
+    except OSError as error:
+        return f"{folder} cannot be read here ({error.strerror})."
+
+
+@lru_cache(maxsize=64)
+def _planned(rollup: Rollup) -> Plan:
+    return optimize(rollup)
+
+
+def _kept_plan(file: Path) -> Plan | None:
+    try:
+        changed = file.stat().st_mtime_ns
+    except OSError:
+        return None
+    return _read_plan(str(file), changed)
+
+
+@lru_cache(maxsize=64)
+def _read_plan(file: str, changed: int) -> Plan | None:
+    del changed  # what was read is remembered until it does
+    try:
+        return decode_plan(_text(file))
+    except (OSError, ValueError):
+        return None
+
+
+@lru_cache(maxsize=2 * _MOST_REPORTS)
+def _kept_report(file: str) -> Report | None:
+    """The report in a file, which is never changed once it is there; None: it is none, and is left out."""
+    try:
+        return Report.of(json.loads(_text(file)))
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def _text(file: str) -> str:
+    with Path(file).open(encoding="utf-8") as opened:
+        return opened.read(_MOST_BYTES)
+
+
+def _understood(told: Iterable[object]) -> Iterable[Report]:
+    for document in told:
+        try:
+            yield Report.of(document)
+        except StairwiseError:
+            continue

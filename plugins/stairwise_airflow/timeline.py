@@ -1,0 +1,186 @@
+"""The coverage of a tier over time, as cells of a picture; computed from the reports of runs alone."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from itertools import groupby, islice
+from typing import NamedTuple, TypeVar
+
+from stairwise.windowing import Interval
+from stairwise_airflow.reports import Report
+
+_Mark = TypeVar("_Mark")
+
+
+class State(Enum):
+    """What a stretch of time is like, for a tier."""
+
+    WRITTEN = "written"
+    STALE = "stale"
+    GAP = "gap"
+    OPEN = "open"
+    NOTHING = "nothing"
+
+    @property
+    def meaning(self) -> str:
+        """In words."""
+        return _MEANINGS[self]
+
+
+_MEANINGS = {
+    State.WRITTEN: "written: all windows that ended in it are there",
+    State.STALE: "stale: what it is made of was written again since",
+    State.GAP: "gap: between times that are there",
+    State.OPEN: "open: not written yet",
+    State.NOTHING: "before the first window",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Some neighbouring stretches that are alike.
+
+    Attributes:
+        span: From when to when.
+        state: What they are like; the worst thing that is true of a part.
+        is_rewritten: Whether a part has been written again.
+    """
+
+    span: Interval
+    state: State
+    is_rewritten: bool
+
+
+class Written(NamedTuple):
+    """A stretch of time, and the number of the last run that wrote it."""
+
+    start: int
+    end: int
+    run: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage:
+    """What runs have written of a tier.
+
+    Attributes:
+        last: In order and disjoint: by which run each stretch was written last.
+        covered: The same, neighbours as one.
+        rewritten: What was written more than once.
+    """
+
+    last: tuple[Written, ...]
+    covered: tuple[Interval, ...]
+    rewritten: tuple[Interval, ...]
+
+    @property
+    def gaps(self) -> tuple[Interval, ...]:
+        """Between what is covered."""
+        return tuple(Interval(one.end, other.start) for one, other in zip(self.covered, self.covered[1:], strict=False))
+
+    @property
+    def end(self) -> int | None:
+        """How far it reaches; None: nothing was written."""
+        return self.covered[-1].end if self.covered else None
+
+    def run_at(self, start: int, end: int) -> int | None:
+        """The last run that wrote the windows that end in a range; None: a part of it was not written."""
+        if not any(span.start <= start and end <= span.end for span in self.covered):
+            return None
+        return max((each.run for each in self.last if each.start < end and start < each.end), default=None)
+
+
+def coverage(reports: Sequence[Report], tier: str) -> Coverage:
+    """What the reports of runs say of a tier, the oldest first.
+
+    Work: what is written behind all before takes constant time; what lies between takes a search.
+    """
+    last: list[Written] = []
+    rewritten: list[Interval] = []
+    for run, report in enumerate(reports):
+        for span in _spans(report, tier):
+            first = bisect_right(last, span.start, key=lambda each: each.end)
+            after = bisect_left(last, span.end, key=lambda each: each.start)
+            old = last[first:after]
+            rewritten += [Interval(max(each.start, span.start), min(each.end, span.end)) for each in old]
+            left = [Written(each.start, span.start, each.run) for each in old if each.start < span.start]
+            right = [Written(span.end, each.end, each.run) for each in old if each.end > span.end]
+            last[first:after] = [*left, Written(span.start, span.end, run), *right]
+    return Coverage(
+        last=tuple(last),
+        covered=union(Interval(each.start, each.end) for each in last),
+        rewritten=union(rewritten),
+    )
+
+
+def _spans(report: Report, tier: str) -> Iterable[Interval]:
+    return (span for done in report.tiers if done.name == tier for span in done.covered if span.start < span.end)
+
+
+def union(spans: Iterable[Interval]) -> tuple[Interval, ...]:
+    """The same ranges in order, neighbours as one.
+
+    >>> union([Interval(5, 7), Interval(0, 2), Interval(2, 3)])
+    (Interval(start=0, end=3), Interval(start=5, end=7))
+    """
+    found: list[Interval] = []
+    for span in sorted(spans):
+        if found and span.start <= found[-1].end:
+            found[-1] = Interval(found[-1].start, max(found[-1].end, span.end))
+        else:
+            found.append(span)
+    return tuple(found)
+
+
+def stale(tier: Coverage, parent: Coverage) -> tuple[Interval, ...]:
+    """Where the parent was written by a later run than the tier.
+
+    >>> parent = Coverage(last=(Written(0, 3, 0), Written(3, 4, 2), Written(4, 9, 0)), covered=(), rewritten=())
+    >>> stale(Coverage(last=(Written(0, 9, 1),), covered=(), rewritten=()), parent)
+    (Interval(start=3, end=4),)
+    """
+    found: list[Interval] = []
+    first = 0
+    for own in tier.last:
+        while first < len(parent.last) and parent.last[first].end <= own.start:
+            first += 1
+        for other in islice(parent.last, first, None):
+            if other.start >= own.end:
+                break
+            if other.run > own.run:
+                found.append(Interval(max(own.start, other.start), min(own.end, other.end)))
+    return union(found)
+
+
+def cells(tier: Coverage, is_stale: Sequence[Interval], span: Interval, number: int) -> list[Cell]:
+    """A range as so many stretches of equal length, neighbours that are alike as one."""
+    states = [State.OPEN] * number
+    if tier.covered:
+        begin, end = tier.covered[0].start, tier.covered[-1].end
+        _mark(states, span, Interval(span.start, begin), mark=State.NOTHING)
+        _mark(states, span, Interval(begin, min(end, span.end)), mark=State.WRITTEN)
+    for state, spans in ((State.STALE, is_stale), (State.GAP, tier.gaps)):
+        for each in spans:
+            _mark(states, span, each, mark=state)
+    again = [False] * number
+    for each in tier.rewritten:
+        _mark(again, span, each, mark=True)
+    edges = [span.start + (span.end - span.start) * index // number for index in range(number + 1)]
+    found = [Cell(Interval(edges[index], edges[index + 1]), states[index], again[index]) for index in range(number)]
+    return [_merged(list(alike)) for _, alike in groupby(found, key=lambda cell: (cell.state, cell.is_rewritten))]
+
+
+def _mark(marks: list[_Mark], span: Interval, part: Interval, *, mark: _Mark) -> None:
+    """Mark each stretch that shares an instant with a part of the range."""
+    length = span.end - span.start
+    start, end = max(part.start, span.start) - span.start, min(part.end, span.end) - span.start
+    if start < end:
+        for index in range(start * len(marks) // length, -(-end * len(marks) // length)):
+            marks[index] = mark
+
+
+def _merged(alike: Sequence[Cell]) -> Cell:
+    return Cell(Interval(alike[0].span.start, alike[-1].span.end), alike[0].state, alike[0].is_rewritten)

@@ -1,0 +1,201 @@
+"""What the commits of a Delta table between two versions did to its files, all in all; none of the files is opened.
+
+A commit says of each file that it adds or removes whether rows changed by that. What merely moves rows, as OPTIMIZE
+does, says no, and counts for nothing here: the rows of all files that were added so, less those of the files that were
+removed so, are what changed, even where a file of the first kind was compacted later and is gone. What was added and
+removed again counts for nothing either.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from stairwise.windowing import Interval
+from stairwise.zones import DAY_SECONDS
+from stairwise_spark.delta_log import Described, with_bounds
+from stairwise_spark.errors import condition
+from stairwise_spark.event_time import MICROS, EventTime
+from stairwise_spark.names import without_wildcards
+from stairwise_spark.spans import merged
+
+# Up to so many commits are named; of more, the folder is listed.
+_MOST_NAMED = 100
+_MOST_RANGES = 50
+_VERSION = re.compile(r"(\d{20})\.json$")
+_PATHS = "path: string, dataChange: boolean, size: bigint, stats: string, partitionValues: map<string, string>"
+_VECTOR = "storageType: string, pathOrInlineDv: string, offset: int, cardinality: bigint"
+_FILE = f"struct<{_PATHS}, deletionVector: struct<{_VECTOR}>>"
+_TABLE = "struct<id: string, schemaString: string, configuration: map<string, string>>"
+_LINES = f"add {_FILE}, remove {_FILE}, cdc struct<size: bigint>, metaData {_TABLE}"
+# Statistics cut times to milliseconds.
+_CUT = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedFile:
+    """A file whose rows came or went, at one state of its deletion vector.
+
+    Attributes:
+        path: As the log has it.
+        is_added: Whether its rows came; else they went.
+        version: One at which the table has it.
+        has_vector: Whether some of its rows are deleted.
+        times: When its rows happened at most, in seconds; None: the log does not say.
+        rows: How many rows have a time, if the log gives times and it has no vector.
+        bytes: Its size; None: the log does not say.
+        partition: The values of the partition columns; None: the log does not say.
+    """
+
+    path: str
+    is_added: bool
+    version: int
+    has_vector: bool
+    times: Interval | None
+    rows: int
+    bytes: int | None
+    partition: Mapping[str, str | None] | None
+
+
+def read_commits(spark: SparkSession, table: Described, since: int, version: int) -> DataFrame | None:
+    """The lines of the commits after one version and up to another, with the `version` of each; None: some are gone."""
+    folder = without_wildcards(table.location) + "/_delta_log"
+    wanted = range(since + 1, version + 1)
+    reader = spark.read.schema(_LINES)
+    name = F.col("_metadata.file_name")
+    try:
+        if len(wanted) <= _MOST_NAMED:
+            lines = reader.json([f"{folder}/{each:020d}.json" for each in wanted])
+        else:
+            listed = reader.option("pathGlobFilter", "[0-9]" * 20 + ".json").json(folder)
+            found = {int(match[1]) for file in listed.inputFiles() if (match := _VERSION.search(file))}
+            if not found.issuperset(wanted):
+                return None
+            lines = listed.where((name >= f"{wanted[0]:020d}.json") & (name <= f"{wanted[-1]:020d}.json"))
+    except AnalysisException as error:
+        if condition(error) == "PATH_NOT_FOUND":
+            return None
+        raise
+    return lines.select("*", F.substring(name, 1, 20).cast("bigint").alias("version"))
+
+
+def changed_files(lines: DataFrame, time: LoggedTime, within: Sequence[Interval]) -> DataFrame:
+    """The files whose rows came or went and may lie within some spans; rows that :func:`file_of` reads.
+
+    The one without a path has all that the commits say of the table's `schemas`.
+    """
+    file = F.coalesce("add", "remove")
+    vector = file["deletionVector"]
+    actions = lines.where(F.isnotnull(file) | F.isnotnull("metaData")).select(
+        file["path"].alias("path"),
+        F.concat_ws("@", vector["storageType"], vector["pathOrInlineDv"], vector["offset"].cast("string")).alias("dv"),
+        F.when(F.isnotnull("add"), 1).otherwise(-1).alias("sign"),
+        F.coalesce(file["dataChange"], F.lit(True)).alias("changes"),  # noqa: FBT003 - a literal
+        *(file[each].alias(each) for each in ("size", "stats", "partitionValues")),
+        vector["cardinality"].alias("deleted"),
+        F.col("metaData.schemaString").alias("schema"),
+        "version",
+    )
+    # Of one commit, what is removed comes before what is added.
+    order = F.struct("version", "sign")
+    is_added = F.col("sign") > 0
+    files = actions.groupBy("path", "dv").agg(
+        F.sum(F.when(F.col("changes"), F.col("sign")).otherwise(0)).alias("net"),
+        (F.min_by("sign", order) < 0).alias("was_there"),
+        (F.max_by("sign", order) > 0).alias("is_there"),
+        F.max(F.when(is_added, F.col("version"))).alias("added_in"),
+        F.min(F.when(~is_added, F.col("version"))).alias("removed_in"),
+        F.max("size").alias("size"),
+        F.max("deleted").alias("deleted"),
+        F.collect_set("schema").alias("schemas"),
+        *(F.max_by(each, F.struct(F.isnotnull(each), "version")).alias(each) for each in ("stats", "partitionValues")),
+    )
+    is_table = F.isnull("path")
+    bounded = time.bounded(files.where((F.col("net") != 0) | is_table))
+    return bounded.where(is_table | _may_be_in(within, time.slack))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedTime:
+    """The time of the events as the log gives it.
+
+    Attributes:
+        time: Of the source.
+        name: What the files and the log call its column; None: nobody knows.
+        is_partition: Whether the files are sorted by it.
+    """
+
+    time: EventTime
+    name: str | None
+    is_partition: bool
+
+    @property
+    def slack(self) -> int:
+        """So many seconds before and after those of the log there may be events: clocks are set forward and back."""
+        return DAY_SECONDS if self.time.is_local and self.time.zone != "UTC" else 0
+
+    def bounded(self, files: DataFrame) -> DataFrame:
+        """The files with the `_first` and the `_last` of their times in microseconds, NULL where the log has none."""
+        if self.name is None:
+            return files.withColumns({each: F.lit(None).cast("bigint") for each in ("_first", "_last", "_rows")})
+        if not self.is_partition:
+            return with_bounds(files, self.time, self.name)
+        # What is empty there is NULL.
+        text = F.nullif(F.col("partitionValues")[self.name], F.lit(""))
+        value = files.withColumn("_value", text.cast(self.time.type))
+        instant = replace(self.time, name="_value").micros
+        rows = F.get_json_object("stats", "$.numRecords").cast("bigint")
+        return value.withColumns({"_first": instant, "_last": instant, "_rows": rows}).drop("_value")
+
+
+def feed_bytes(lines: DataFrame) -> int | None:
+    """How large what a change data feed reads is; None: it was switched off by one of the commits."""
+    file = F.coalesce("add", "remove")
+    changed = F.sum(F.when(file["dataChange"], file["size"]))
+    is_on = F.lower(F.coalesce(F.col("metaData.configuration")["delta.enableChangeDataFeed"], F.lit(""))) == "true"
+    commits = lines.groupBy("version").agg(
+        F.coalesce(F.sum("cdc.size"), changed, F.lit(0)).alias("bytes"),
+        F.sum(F.when(F.isnotnull("metaData") & ~is_on, 1)).alias("off"),
+    )
+    total = commits.agg(F.sum("bytes"), F.count("off")).collect()[0]
+    return None if total[1] else int(total[0])
+
+
+def file_of(row: Row, since: int, version: int, slack: int) -> ChangedFile:
+    """The file that a row of :func:`changed_files` is about, where the commits are those between two versions."""
+    is_added = row["net"] > 0
+    if is_added:
+        at = version if row["is_there"] else row["added_in"]
+    else:
+        at = since if row["was_there"] else row["removed_in"] - 1
+    return ChangedFile(
+        path=row["path"],
+        is_added=is_added,
+        version=at,
+        has_vector=bool(row["dv"]),
+        times=seconds(row, slack),
+        rows=row["_rows"] or 0,
+        bytes=row["size"],
+        partition=row["partitionValues"],
+    )
+
+
+def seconds(row: Row, slack: int) -> Interval | None:
+    """When the rows of a file happened at most: statistics cut times to milliseconds, which stay in their second."""
+    first, last = row["_first"], row["_last"]
+    return None if first is None else Interval(first // MICROS - slack, last // MICROS + 1 + slack)
+
+
+def _may_be_in(spans: Sequence[Interval], slack: int) -> Column:
+    first, last = F.col("_first"), F.col("_last")
+    inside = (
+        (first < F.lit((each.end + slack) * MICROS)) & (last >= F.lit((each.start - slack) * MICROS - _CUT))
+        for each in merged(spans, _MOST_RANGES)
+    )
+    return F.isnull(first) | reduce(lambda left, right: left | right, inside)

@@ -1,0 +1,85 @@
+"""What a run is asked for, and which windows that is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import assert_never
+
+from stairwise.rollup import Rollup
+from stairwise.windowing import Interval
+from stairwise_spark.coverage import Coverage
+from stairwise_spark.due import BEGINNING
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """All windows: those for which the source has events, and those before and since, which are empty."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Due:
+    """What is new and what has changed, from the first window on that was ever made.
+
+    Attributes:
+        until: Windows that end by this instant; None: that have ended by now.
+        since: Windows that end after it, though none was ever made before; None: all, if none was ever made.
+    """
+
+    until: int | None = None
+    since: int | None = None
+
+
+Scope = Interval | History | Due
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What a run is asked for.
+
+    Attributes:
+        span: The windows that end in (start, end] of a range, all of history, or what is due.
+        chunk_s: Event time that is done at once; None: as much as fits.
+        newest_first: Whether the last chunk comes first.
+        restate: Whether windows are made again that are there.
+        tiers: Only these of the declared tiers; none: all.
+        is_dry: Whether to say what would be done, and not to do it.
+    """
+
+    span: Scope = History()
+    chunk_s: int | None = None
+    newest_first: bool = False
+    restate: bool = False
+    tiers: tuple[str, ...] = ()
+    is_dry: bool = False
+
+
+def settled(scope: Scope, rollup: Rollup, known: Iterable[Coverage]) -> Interval:
+    """What is asked for as one range, as far as windows have ended, and not before the declaration's start.
+
+    Args:
+        scope: What was asked for.
+        rollup: The declaration.
+        known: What tiers reflect.
+    """
+    now = int(time.time()) - rollup.delay.seconds
+    match scope:
+        case Interval():
+            start, end = scope
+        case History():
+            start, end = BEGINNING, now
+        case Due():
+            start, end = _first(scope, known), now if scope.until is None else scope.until
+        case _:
+            assert_never(scope)
+    start = start if rollup.start is None else max(start, rollup.start)
+    return Interval(start, max(start, min(end, now)))
+
+
+def _first(scope: Due, known: Iterable[Coverage]) -> int:
+    """Where windows begin that a scheduled run looks after."""
+    starts = [coverage.stretches[0].start for coverage in known if coverage.stretches]
+    if scope.since is not None:
+        starts.append(scope.since)
+    return min(starts, default=BEGINNING)

@@ -1,0 +1,109 @@
+"""Disjoint ranges of time in order: what is due, what is there, and what has to be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from stairwise.edges import EdgeSet
+from stairwise.windowing import Interval
+
+Spans = tuple[Interval, ...]
+"""Ranges that are not empty, in order, of which no two touch."""
+
+
+def joined(ranges: Iterable[Interval]) -> Spans:
+    """The same ranges in order, neighbours as one.
+
+    >>> joined((Interval(5, 7), Interval(0, 2), Interval(2, 3), Interval(6, 6)))
+    (Interval(start=0, end=3), Interval(start=5, end=7))
+    """
+    found: list[Interval] = []
+    for span in sorted(each for each in ranges if each.start < each.end):
+        if found and span.start <= found[-1].end:
+            found[-1] = Interval(found[-1].start, max(found[-1].end, span.end))
+        else:
+            found.append(span)
+    return tuple(found)
+
+
+def common(one: Sequence[Interval], other: Sequence[Interval]) -> Spans:
+    """What is in both.
+
+    >>> common((Interval(0, 10), Interval(20, 30)), (Interval(5, 25),))
+    (Interval(start=5, end=10), Interval(start=20, end=25))
+    """
+    found: list[Interval] = []
+    first, second = 0, 0
+    while first < len(one) and second < len(other):
+        start, end = max(one[first].start, other[second].start), min(one[first].end, other[second].end)
+        if start < end:
+            found.append(Interval(start, end))
+        if one[first].end < other[second].end:
+            first += 1
+        else:
+            second += 1
+    return tuple(found)
+
+
+def without(one: Sequence[Interval], other: Sequence[Interval]) -> Spans:
+    """What is in the first only.
+
+    >>> without((Interval(0, 10),), (Interval(2, 3), Interval(8, 20)))
+    (Interval(start=0, end=2), Interval(start=3, end=8))
+    """
+    if not one or not other:
+        return tuple(one)
+    least, most = min(one[0].start, other[0].start), max(one[-1].end, other[-1].end)
+    edges = [least, *(edge for span in other for edge in span), most]
+    outside = [Interval(start, end) for start, end in zip(edges[::2], edges[1::2], strict=True) if start < end]
+    return common(one, outside)
+
+
+def hull(ranges: Sequence[Interval]) -> Interval:
+    """From the start of the first to the end of the last; empty if there is none."""
+    return Interval(ranges[0].start, ranges[-1].end) if ranges else Interval(0, 0)
+
+
+def meeting(spans: Sequence[Interval], others: Sequence[Interval]) -> Spans:
+    """The spans of some that meet others, whole.
+
+    >>> meeting([Interval(0, 5), Interval(6, 8)], [Interval(4, 5), Interval(8, 9)])
+    (Interval(start=0, end=5),)
+    """
+    known, found, place = joined(others), list[Interval](), 0
+    for each in joined(spans):
+        while place < len(known) and known[place].end <= each.start:
+            place += 1
+        if place < len(known) and known[place].start < each.end:
+            found.append(each)
+    return tuple(found)
+
+
+def merged(spans: Iterable[Interval], most: int) -> Spans:
+    """At most so many ranges that hold these; the shortest gaps between neighbours are given up.
+
+    >>> merged((Interval(0, 1), Interval(2, 3), Interval(9, 10)), 2)
+    (Interval(start=0, end=3), Interval(start=9, end=10))
+    """
+    known = joined(spans)
+    if len(known) <= most:
+        return known
+    gaps = sorted(range(1, len(known)), key=lambda place: known[place - 1].end - known[place].start)
+    cuts = [0, *sorted(gaps[: most - 1]), len(known)]
+    return tuple(Interval(known[first].start, known[end - 1].end) for first, end in pairwise(cuts))
+
+
+def in_whole_slices(slices: EdgeSet, spans: Iterable[Interval]) -> Spans:
+    """The spans, each from the last edge before it to the first one behind it.
+
+    >>> in_whole_slices(EdgeSet.of((60, 0)), [Interval(70, 120), Interval(150, 151)])
+    (Interval(start=60, end=180),)
+    """
+    return joined(
+        Interval(
+            max(each.start - (each.start - residue) % modulus for modulus, residue in slices.classes),
+            min(each.end + (residue - each.end) % modulus for modulus, residue in slices.classes),
+        )
+        for each in spans
+    )

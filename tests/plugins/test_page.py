@@ -1,0 +1,196 @@
+"""The page: who may see it, what is on it, and that nothing on it was written by a stranger as HTML."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from airflow.api_fastapi.app import create_app, get_auth_manager
+from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
+from airflow.sdk import DAG
+from fastapi.testclient import TestClient
+
+from stairwise import Rollup, optimize
+from stairwise.codec import encode_plan, to_json
+from stairwise.instant import format_instant
+from stairwise_airflow import RollupOperator
+from tests.plugins.declared import REPORT, TRIPS, program
+
+pytestmark = pytest.mark.airflow
+
+Known = Callable[[DAG], DAG]
+MARCH = int(datetime(2026, 3, 1, tzinfo=UTC).timestamp())
+HOUR = 3600
+
+
+@pytest.fixture(scope="module")
+def app(airflow_db: None) -> Iterator[TestClient]:
+    del airflow_db
+    with TestClient(create_app(apps="core")) as client:
+        yield client
+
+
+def header(role: str | None) -> dict[str, str]:
+    user = SimpleAuthManagerUser(username="u", role=role)
+    return {"Authorization": f"Bearer {get_auth_manager().generate_jwt(user)}"}
+
+
+def page(app: TestClient, path: str) -> str:
+    answer = app.get(path, headers=header("viewer"))
+    assert answer.status_code == 200, answer.text
+    return str(answer.text)
+
+
+def report(hour: int, number: int, tiers: list[str], run: str = "") -> dict[str, object]:
+    """A report of a run for an hour of March, which wrote these tiers."""
+    span = [format_instant(MARCH + hour * HOUR), format_instant(MARCH + (hour + 1) * HOUR)]
+    written = [
+        {
+            "name": name, "reads": None, "windows_written": 1, "rows_written": 3, "files_written": 1,
+            "bytes_written": 1000, "version": number, "seconds": 0.5, "predicted_rows": 4, "covered": [span],
+        }
+        for name in tiers
+    ]  # fmt: skip
+    run_id = run or f"20260302T{number:06}-0a1b2c3d"
+    return {**REPORT, "run_id": run_id, "range": span, "tiers": written, "rollup": "trips"}
+
+
+def fill(target: Path, rollup: Rollup, reports: list[dict[str, object]]) -> None:
+    folder = target / "_stairwise" / "runs"
+    folder.mkdir(parents=True)
+    (folder.parent / "plan.json").write_text(to_json(encode_plan(optimize(rollup))), encoding="utf-8")
+    for each in reports:
+        (folder / f"{each['run_id']}.json").write_text(json.dumps(each), encoding="utf-8")
+
+
+def dag_of(name: str, rollup: Rollup, file: str = "run_plan.py") -> DAG:
+    with DAG(name, schedule=None, start_date=datetime(2026, 1, 1, tzinfo=UTC)) as dag:
+        RollupOperator(task_id="rollup", rollup=rollup, conn_id="connect", program=file)
+    return dag
+
+
+def at(target: Path, text: str = TRIPS) -> Rollup:
+    return Rollup.from_yaml(text.replace("lake/rollups/trips", str(target)))
+
+
+def test_strangers_see_nothing_and_users_what_they_may(app: TestClient, known: Known, tmp_path: Path) -> None:
+    known(dag_of("seen", at(tmp_path)))
+    for path in ("/stairwise/rollups", "/stairwise/dags/seen", "/stairwise/dags/seen/runs/x"):
+        assert app.get(path).status_code == 401
+        assert app.get(path, headers={"Authorization": "Bearer forged"}).status_code in {401, 403}
+        assert app.get(path, headers=header("viewer")).status_code == 200
+    assert app.get("/stairwise/dags/seen", headers=header(None)).status_code == 403
+    assert "dags/seen" not in app.get("/stairwise/rollups", headers=header(None)).text
+    assert '<a href="dags/seen">seen</a>: trips' in page(app, "/stairwise/rollups")
+    assert app.get("/stairwise/dags/unknown", headers=header("viewer")).status_code == 404
+    for path in ("/stairwise/docs", "/stairwise/openapi.json", "/stairwise/redoc", "/stairwise/"):
+        assert app.get(path, headers=header("admin")).status_code == 404
+
+
+def test_it_asks_for_nothing_else_and_runs_no_script_of_others(app: TestClient, known: Known, tmp_path: Path) -> None:
+    known(dag_of("alone", at(tmp_path)))
+    answer = app.get("/stairwise/dags/alone", headers=header("viewer"))
+    policy = answer.headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'; script-src 'nonce-")
+    assert "src=" not in answer.text
+    assert "http" not in answer.text.partition("</style>")[2]
+
+
+def test_it_shows_the_staircase_the_coverage_and_the_runs(app: TestClient, known: Known, tmp_path: Path) -> None:
+    rollup = at(tmp_path / "target")
+    # Hour 2 is missing; hour 0 was written again in the finest tier alone, so that what is made of it is stale.
+    every = ["15m", "1h"]
+    reports = [report(hour, number, every) for number, hour in enumerate((0, 1, 3, 4))] + [report(0, 9, ["15m"])]
+    fill(tmp_path / "target", rollup, reports)
+    known(dag_of("full", rollup))
+    shown = page(app, "/stairwise/dags/full")
+    for text in (
+        "15m: written from 2026-03-01 to 2026-03-01 05:00, 1 gap, written again in 1 range.",
+        "1h: written from 2026-03-01 to 2026-03-01 05:00, 1 gap, stale in 1 range.",
+        "day in Europe/Paris: nothing is written.",
+        "2026-03-01 02:00",
+        "gap: between times that are there",
+        "stale: what it is made of was written again since",
+        "20260302T000009-0a1b2c3d",
+        "Next best: from the raw rows",
+    ):
+        assert text in shown
+    assert "notice" not in shown.partition("</style>")[2]
+
+
+@pytest.mark.parametrize(
+    ("asked", "answers"),
+    [
+        ("tier=1h&at=2026-03-01T01:30Z", ["It was written last by run 20260302T000001-0a1b2c3d"]),
+        ("tier=1h&at=2026-03-01T00:30Z", ["It is stale: &#x27;15m&#x27; was written again since."]),
+        ("tier=1h&at=2026-03-01T02:30Z", ["it is in a gap that no run was for."]),
+        ("tier=1h&at=2026-03-01T05:30Z", ["runs have come to 2026-03-01T05:00:00Z, and it ends later."]),
+        ("tier=1h&at=2026-02-01T05:30Z", ["history is filled from 2026-03-01T00:00:00Z on."]),
+        ("tier=1h&at=2926-03-01T05:30Z", ["It is not there yet: it is over at 2926-03-01T06:00:00Z."]),
+        ("tier=day_in_europe_paris&at=2026-03-01", ["no run has written this tier."]),
+        ("tier=1h&at=", ["&#x27;1h&#x27; reads &#x27;15m&#x27;; to read the raw rows would cost"]),
+        ("tier=1h&at=never", ["it is neither a date nor a date with a time"]),
+        ("tier=<b>&at=", ["There is no tier &#x27;&lt;b&gt;&#x27;."]),
+    ],
+)
+def test_it_says_why(app: TestClient, known: Known, tmp_path: Path, asked: str, answers: list[str]) -> None:
+    rollup = at(tmp_path / "target")
+    reports = [report(hour, number, ["15m", "1h"]) for number, hour in enumerate((0, 1, 3, 4))]
+    fill(tmp_path / "target", rollup, [*reports, report(0, 9, ["15m"])])
+    known(dag_of("why", rollup))
+    shown = page(app, f"/stairwise/dags/why?{asked}")
+    for text in answers:
+        assert text in shown.partition('role="status"')[2]
+
+
+def test_a_run_is_pointed_out_and_its_report_is_taken_from_the_task_where_files_are_not_to_be_read(
+    app: TestClient, known: Known, tmp_path: Path
+) -> None:
+    rollup = Rollup.from_yaml(TRIPS.replace("lake/rollups/trips", "s3://lake/rollups/trips"))
+    run = known(dag_of("far", rollup, program(tmp_path))).test()
+    assert run.state == "success"
+    shown = page(app, f"/stairwise/dags/far/runs/{run.run_id.replace('+', '%2B')}")
+    told = (
+        "The target s3://lake/rollups/trips is not in a folder of this machine. What tasks have told Airflow is shown"
+    )
+    assert told in shown
+    assert '<tr class="chosen"><th scope="row"><code>20260301T060000-0a1b2c3d</code>' in shown
+
+
+def test_what_strangers_wrote_is_text(app: TestClient, known: Known, tmp_path: Path) -> None:
+    target = tmp_path / "<script>alert(1)</script>"
+    hostile = TRIPS.replace("{path: lake/trips, time: pickup_at}", "{path: '<img src=x onerror=alert(2)>', time: at}")
+    rollup = at(target, hostile.replace("day in Europe/Paris", "{window: 1d, name: d}"))
+    fill(target, rollup, [report(0, 1, ["15m"], run="<b>bold<")])
+    (target / "_stairwise" / "runs" / "broken.json").write_text('{"schema": "stairwise.run/1"', encoding="utf-8")
+    (target / "_stairwise" / "runs" / "other.json").write_text("[" * 100_000, encoding="utf-8")
+    known(dag_of("hostile", rollup))
+    shown = page(app, "/stairwise/dags/hostile?span=<script>&tier=<script>&at=<script>")
+    assert "<script>alert" not in shown
+    assert "<img" not in shown
+    assert "<b>" not in shown
+    assert "&lt;b&gt;bold&lt;" in shown
+
+
+def test_a_path_from_the_browser_is_no_path(app: TestClient) -> None:
+    for name in ("..%2f..%2fetc%2fpasswd", "%2e%2e", "a%00b"):
+        assert app.get(f"/stairwise/dags/{name}", headers=header("viewer")).status_code == 404
+
+
+def test_forty_tiers_and_three_years_are_shown_without_delay(app: TestClient, known: Known, tmp_path: Path) -> None:
+    windows = ", ".join(f"{minutes}m" for minutes in range(5, 205, 5))
+    rollup = at(tmp_path / "target", TRIPS.replace("15m, 1h, day in Europe/Paris", windows))
+    names = [step.tier.name for step in optimize(rollup).steps]
+    # A run for each day of three years.
+    reports = [report(day * 24, day, names) for day in range(3 * 365)]
+    fill(tmp_path / "target", rollup, reports)
+    known(dag_of("large", rollup))
+    page(app, "/stairwise/dags/large")
+    begun = time.process_time()
+    shown = page(app, "/stairwise/dags/large")
+    assert time.process_time() - begun < 3
+    assert len(shown) < 3_000_000

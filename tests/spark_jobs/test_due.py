@@ -1,0 +1,165 @@
+"""What is due, against a look at each window by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stairwise import Rollup, Source, optimize
+from stairwise.edges import EdgeSet
+from stairwise.plan import Plan
+from stairwise.rollup import Estimates
+from stairwise.windowing import Interval, windows_at, windows_ending
+from stairwise_spark.changes import Changes, Way
+from stairwise_spark.compute import touched
+from stairwise_spark.coverage import Coverage, State
+from stairwise_spark.due import Question, available, bare, find
+from stairwise_spark.spans import Spans, common, hull, joined, merged, without
+
+HOUR, DAY = 3_600, 86_400
+SPRING = 1_711_756_800  # 2024-03-30T00:00Z, the day before Paris loses an hour
+SPANS = st.lists(
+    st.builds(lambda start, length: Interval(start, start + length), st.integers(0, 60), st.integers(0, 12)), max_size=6
+)
+
+
+def points(spans: Sequence[Interval]) -> set[int]:
+    return {point for span in spans for point in range(*span)}
+
+
+@given(SPANS, SPANS)
+def test_ranges_are_sets_of_instants(some: list[Interval], others: list[Interval]) -> None:
+    one, other = joined(some), joined(others)
+    assert points(one) == points(some)
+    assert points(common(one, other)) == points(one) & points(other)
+    assert points(without(one, other)) == points(one) - points(other)
+    for found in (one, common(one, other), without(one, other)):
+        assert joined(found) == found
+    assert hull(one) == (Interval(min(points(one)), max(points(one)) + 1) if one else Interval(0, 0))
+
+
+@given(SPANS, st.integers(1, 4))
+def test_fewer_ranges_hold_the_same(some: list[Interval], most: int) -> None:
+    found = merged(joined(some), most)
+    assert len(found) <= most
+    assert points(found) >= points(some)
+    assert hull(found) == hull(joined(some))
+
+
+def planned(*windows: str) -> Plan:
+    rollup = Rollup(
+        name="trips",
+        source=Source(table="t", time="at"),
+        keys=("k",),
+        aggregates={"total": "sum(v)"},
+        windows=windows,
+        target="lake/trips",
+        estimates=Estimates(rows_per_day=100_000_000, distinct_keys=10),
+    )
+    return optimize(rollup)
+
+
+PLANS = {
+    "composite": planned("20m", "30m", "2h every 30m", "day to date every 1h", "day in Europe/Paris"),
+    "rolling": planned("1h", "3 days every day in Europe/Paris", "week in Asia/Kolkata"),
+}
+
+
+@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+@given(start=st.integers(-30 * HOUR, 60 * HOUR), length=st.integers(1, 20 * HOUR))
+def test_touched_windows_are_those_that_share_an_instant(plan: Plan, start: int, length: int) -> None:
+    span = Interval(SPRING + start, SPRING + start + length)
+    for step in plan.steps:
+        ends = touched(step.tier, span)
+        if step.tier.window is None:
+            edges = sorted(step.tier.needs.between(span.start - 2 * DAY, span.end + 2 * DAY))
+            assert ends.start == max(edge for edge in edges if edge <= span.start)
+            assert ends.end == min(edge for edge in edges if edge >= span.end)
+            continue
+        found = list(windows_ending(step.tier.window, *ends))
+        assert {*found} == {each for at in (span.start, span.end - 1) for each in windows_at(step.tier.window, at)} | {
+            each for each in windows_ending(step.tier.window, span.start, ends.end) if each.start < span.end
+        }
+        assert all(each.start < span.end and each.end > span.start for each in found)
+
+
+VERSION = 5
+HOURS = st.integers(0, 48)
+
+
+@st.composite
+def coverages(draw: st.DrawFn) -> Coverage:
+    ranges = draw(st.lists(st.tuples(HOURS, HOURS, st.integers(-1, 6)), max_size=4))
+    return Coverage.over((SPRING + min(a, b) * HOUR, SPRING + max(a, b) * HOUR, each) for a, b, each in ranges)
+
+
+@given(st.data())
+def test_a_window_is_due_if_it_is_missing_or_a_change_since_touches_it(data: st.DataObject) -> None:
+    plan = PLANS["rolling"]
+    states = {step.tier.name: State(3, data.draw(coverages())) for step in plan.steps}
+    asked = Interval(SPRING + data.draw(HOURS) * HOUR, SPRING + 48 * HOUR)
+    changed = {
+        version: joined(
+            Interval(SPRING + hour * HOUR, SPRING + (hour + 1) * HOUR) for hour in data.draw(st.sets(HOURS, max_size=3))
+        )
+        for version in range(VERSION)
+    }
+    compared: list[tuple[int, Spans]] = []
+
+    def changes_of(since: int, slices: EdgeSet, within: Sequence[Interval]) -> Changes:
+        assert slices.contains(SPRING)
+        compared.append((since, tuple(within)))
+        return Changes(spans=common(changed[since], tuple(within)), way=Way.LOG, why="said so", late_rows=1)
+
+    question = Question(plan=plan, span=asked, wanted=tuple(states), version=VERSION)
+    found = find(question, states, changes_of)
+    assert len({since for since, _ in compared}) == len(compared)
+    assert found.late_rows == len(compared)
+    for step in plan.steps:
+        name, window = step.tier.name, step.tier.window
+        if window is None:
+            continue
+        known = states[name].coverage
+        for each in windows_ending(window, *asked):
+            point = Interval(each.end - 1, each.end)
+            at = known.within(point).stretches
+            version = at[0].version if at else -1
+            is_changed = version in changed and bool(common(changed[version], (each,)))
+            is_due = bool(common(found.due[name], (point,)))
+            assert is_due == (version < 0 or (version < VERSION and is_changed)), (name, each)
+            is_there = bool(common(available(found.states[name].coverage, VERSION), (point,)))
+            assert is_there == (not is_due and version <= VERSION)
+
+
+def test_what_comes_too_late_is_counted_and_not_followed() -> None:
+    plan = PLANS["rolling"]
+    known = Coverage.of(Interval(SPRING, SPRING + 48 * HOUR), 1)
+    states = {step.tier.name: State(1, known) for step in plan.steps}
+    asked: list[Spans] = []
+
+    def changes_of(_: int, __: EdgeSet, within: Sequence[Interval]) -> Changes:
+        asked.append(tuple(within))
+        return Changes(spans=(within[0],), way=Way.LOG, why="said so", late_rows=2)
+
+    span = Interval(SPRING, SPRING + 48 * HOUR)
+    bound = SPRING + 40 * HOUR
+    question = Question(plan=plan, span=span, wanted=("1h",), version=2, followed_from=bound)
+    found = find(question, states, changes_of)
+    late, followed = asked
+    assert late[-1].end == followed[0].start == bound
+    assert found.due["1h"] == (Interval(bound, span.end),)
+    assert (found.late_rows, found.ignored_rows) == (4, 2)
+
+
+def test_before_the_first_event_there_is_nothing_to_compute() -> None:
+    (tier,) = (step.tier for step in PLANS["rolling"].steps if step.tier.name == "1h")
+    events = Interval(SPRING + 90 * 60, SPRING + 5 * HOUR)
+    whole = Interval(SPRING - 100 * DAY, SPRING + 100 * DAY)
+    assert without((whole,), bare(Coverage(), tier, events)) == (Interval(SPRING + HOUR, SPRING + 5 * HOUR),)
+    claimed = Coverage.of(Interval(SPRING - HOUR, SPRING), 1)
+    assert Interval(SPRING - HOUR, SPRING) in without((whole,), bare(claimed, tier, events))
+    assert bare(Coverage(), tier, None) == ()
+    assert without((whole,), bare(Coverage(), tier, Interval(0, 0))) == ()

@@ -1,0 +1,134 @@
+"""Runs over the life of a source: what is new or changed is brought up to date, and nothing else is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from stairwise import Rollup, Source, optimize
+from stairwise.rollup import Estimates
+from stairwise.windowing import Interval
+from stairwise_spark.engine import Due, Request, run
+from stairwise_spark.report import RunReport
+from tests.spark_jobs import oracle
+
+pytestmark = pytest.mark.spark
+
+DAY, HOUR = 86_400, 3_600
+FIRST = 1_711_497_600  # 2024-03-27T00:00Z, a Wednesday; on Sunday Paris loses an hour
+
+
+@dataclass(frozen=True)
+class Life:
+    """A source and the tables made of it."""
+
+    spark: SparkSession
+    rollup: Rollup
+
+    @property
+    def path(self) -> str:
+        return str(self.rollup.source.path)
+
+    def append(self, *spans: tuple[float, float], every: int = 600, keys: int = 3) -> None:
+        """One event for each key and so many seconds of some spans, in hours since the first day."""
+        self.events(spans, every, keys).write.format("delta").mode("append").save(self.path)
+
+    def events(self, spans: Sequence[tuple[float, float]], every: int, keys: int) -> DataFrame:
+        rows = [
+            (FIRST + second, key, (second // 7 + key) % 100)
+            for start, end in spans
+            for second in range(int(start * HOUR), int(end * HOUR), every)
+            for key in range(keys)
+        ]
+        frame = self.spark.createDataFrame(rows, "at bigint, k int, v int")  # pyright: ignore[reportUnknownMemberType]
+        return frame.select(F.timestamp_seconds("at").alias("at"), "k", "v").coalesce(1)
+
+    def sql(self, text: str) -> None:
+        self.spark.sql(text.replace("SOURCE", f"delta.`{self.path}`").replace("FIRST", f"{FIRST}"))
+
+    def run(self, hours: float | None = None, **more: object) -> RunReport:
+        """A run without a start, until so many hours since the first day."""
+        until = None if hours is None else FIRST + int(hours * HOUR)
+        return run(self.spark, optimize(self.rollup), Request(span=Due(until=until), **more))  # type: ignore[arg-type]
+
+    def check(self, hours: float) -> None:
+        """All windows that ended by then equal what the raw rows give."""
+        raw = self.spark.read.format("delta").load(self.path).withColumn("_time", F.unix_micros("at"))
+        span = Interval(FIRST - 40 * DAY, FIRST + int(hours * HOUR))
+        wanted = oracle.expected(raw, self.rollup, oracle.ending_in(span))
+        assert list(oracle.differences(self.rollup, oracle.stored(self.spark, self.rollup), wanted)) == []
+
+    def versions(self) -> dict[str, int]:
+        """The newest version of each table, helpers too."""
+        logs = Path(str(self.rollup.target)).rglob("_delta_log")
+        return {
+            str(log.parent): max(int(file.stem) for file in log.glob("*.json"))
+            for log in logs
+            if "_stairwise" not in str(log)
+        }
+
+
+def written(report: RunReport) -> dict[str, int | None]:
+    return {tier.name: tier.windows for tier in report.tiers if tier.wrote}
+
+
+@pytest.fixture(params=["tables", "one_table"])
+def life(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> Life:
+    rollup = Rollup(
+        name="trips",
+        source=Source(path=str(tmp_path / "events"), time="at"),
+        keys=("k",),
+        aggregates={"n": "count()", "total": "sum(v)", "high": "max(v)"},
+        windows=("10m", "1h", "90m", "2h every 30m", "day in Europe/Paris", "3 days every day in Europe/Paris"),
+        target=str(tmp_path / "target"),
+        layout=request.param,
+        estimates=Estimates(rows_per_day=10_000_000, distinct_keys=50),
+    )
+    return Life(spark, rollup)
+
+
+def test_a_life(life: Life) -> None:
+    life.append((0, 30))
+    first = life.run(30)
+    life.check(30)
+    assert first.late_rows == 0
+    before = life.versions()
+    again = life.run(30)
+    assert not again.wrote_anything
+    assert life.versions() == before
+    # the next hours
+    life.append((30, 33))
+    report = life.run(33)
+    life.check(33)
+    assert report.late_rows == 0
+    assert written(report)["10m"] == 18
+    # late rows of one slice, and of one before everything
+    life.append((5.02, 5.03), keys=1)
+    life.append((-50, -49.9), keys=1)
+    report = life.run(33)
+    life.check(33)
+    assert report.late_rows == 2
+    assert (written(report)["10m"], written(report)["1h"]) == (2, 2)
+    # an update that changes one slice, a delete, and a compaction
+    life.sql("UPDATE SOURCE SET v = v + 1 WHERE k = 1 AND at = timestamp_seconds(FIRST + 7 * 3600)")
+    report = life.run(33)
+    life.check(33)
+    assert written(report)["10m"] == 1
+    life.sql(
+        "DELETE FROM SOURCE WHERE at >= timestamp_seconds(FIRST + 43200) AND at < timestamp_seconds(FIRST + 46800)"
+    )
+    life.run(33)
+    life.check(33)
+    before = life.versions()
+    life.sql("OPTIMIZE SOURCE")
+    assert not life.run(33).wrote_anything
+    assert life.versions() == before
+    # a late row and new hours at once, and a day that is whole
+    life.append((20.5, 20.6), (33, 60))
+    life.run(60)
+    life.check(60)
