@@ -18,14 +18,15 @@ from tests.spark_jobs.torture.audit import Audit
 from tests.spark_jobs.torture.world import DAY, SPAN, Content, World, declaration
 
 _ALL = Interval(SPAN.start - DAY, SPAN.end + DAY)
-_SCHEMA = pa.schema(
-    [
-        pa.field("key", pa.string()),
-        pa.field("window_start", pa.timestamp("us", "UTC")),
-        pa.field("window_end", pa.timestamp("us", "UTC")),
-        *(pa.field(name, pa.int64()) for name in ("n", "total", "low")),
-    ]
-)
+_TYPES: Mapping[str, pa.DataType] = {
+    "key": pa.string(),
+    "window_start": pa.timestamp("us", "UTC"),
+    "window_end": pa.timestamp("us", "UTC"),
+    "n": pa.int64(),
+    "total": pa.int64(),
+    "low": pa.int64(),
+}
+_SCHEMA = pa.schema(_TYPES)
 
 
 @pytest.fixture
