@@ -6,6 +6,7 @@ backfill run, and one that was given a start, does its range and nothing else.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
@@ -158,7 +159,8 @@ def _instant(text: str | None, name: str) -> int | None:
     if not text or text == "None":
         return None
     try:
-        return parse_instant(text)
+        # Date pickers write fractions of a second that are none.
+        return parse_instant(re.sub(r"\.0+(?=Z|[+-]|$)", "", text))
     except DeclarationError as error:
         raise refusal(f"{name}: {error.message}", error.hint) from error
 

@@ -46,6 +46,7 @@ class SparkTask(RollupTask, SparkSubmitOperator):
         """The program and its arguments are where Airflow's operator takes them."""
         self.application = application.file
         self.application_args = list(application.arguments)
+        self._hook = None  # one of an earlier call has the arguments of that
 
     def submit(self, context: Context) -> object:
         """The program has run, on the Spark of the connection."""

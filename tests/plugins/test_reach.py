@@ -30,7 +30,7 @@ EMPTY = replace(SCHEDULED, interval=(SIX, SIX))
             "--start 2026-03-01T05:00:00Z --end 2026-03-01T06:00:00Z",
         ),
         (
-            replace(SCHEDULED, start="2026-01-01", end="2026-02-01T00:00Z"),
+            replace(SCHEDULED, start="2026-01-01", end="2026-02-01T00:00:00.000Z"),
             None,
             Extent.COVERED,
             "--start 2026-01-01T00:00:00Z --end 2026-02-01T00:00:00Z",

@@ -99,3 +99,10 @@ def test_installed_it_is_listed_as_a_provider(tmp_path: Path) -> None:
             "version": version("stairwise"),
         }
     ]
+
+
+def test_installed_its_command_line_is_one_of_airflows(tmp_path: Path, repository: Path) -> None:
+    airflow = Airflow(home=tmp_path, plugins=tmp_path / "none")
+    file = str(repository / "dags" / "rollups" / "trips.yaml")
+    plan = json.loads(airflow.run("-m", "airflow", "stairwise", "plan", file, "--json"))
+    assert plan["rollup"] == "trips"
