@@ -88,7 +88,7 @@ class VerifyGiven(Given):
 
     def check(self) -> Check:
         """What is to be compared."""
-        from stairwise_spark.status import BEGINNING
+        from stairwise_spark.due import BEGINNING
         from stairwise_spark.verify import Check
 
         span = None

@@ -10,18 +10,18 @@ from enum import Enum
 
 from pyspark.sql import SparkSession
 
-from stairwise.instant import format_instant, parse_instant
+from stairwise.instant import format_instant
 from stairwise.json_fields import Json
 from stairwise.plan import Plan, Step
 from stairwise.windowing import Interval, windows_at, windows_ending
 from stairwise_spark.contents import Entry, LogFiles, Part, contents, entries, log_files, together
 from stairwise_spark.coverage import Coverage, is_object
+from stairwise_spark.due import BEGINNING
 from stairwise_spark.errors import RunError, SourceError, translating
 from stairwise_spark.expressions import direct
 from stairwise_spark.source import open_source
 from stairwise_spark.target import Target, doubtful, older, trusted
 
-BEGINNING = parse_instant("0001-01-01")
 """Where a range begins that holds everything until its end."""
 
 # The last run is looked for among so many commits of a table.
@@ -232,10 +232,10 @@ def status(spark: SparkSession, plan: Plan, now: int | None = None) -> Status:
     Raises:
         RunError: There is something that is not ours.
     """
-    target = Target.found(spark, plan)
+    version, identity, notes = _source(spark, plan)
+    target = Target.found(spark, plan, identity)
     rollup = target.rollup
     at = int(time.time()) if now is None else now
-    version, notes = _source_version(spark, target)
     clock = Clock(now=at, due=at - rollup.delay.seconds, start=rollup.start, version=version)
     with translating():
         tables = target.storage.tables()
@@ -270,14 +270,17 @@ def ranges(spans: Sequence[Interval]) -> list[Json]:
     return [_range(span) for span in spans]
 
 
-def _source_version(spark: SparkSession, target: Target) -> tuple[int | None, list[str]]:
-    """The newest version of the source; and what there is to say if it cannot be asked."""
+def _source(spark: SparkSession, plan: Plan) -> tuple[int | None, str | None, list[str]]:
+    """The newest version of the source, and its identity; and what there is to say if it cannot be asked."""
+    if plan.declaration is None:
+        return None, None, []
     try:
-        version = open_source(spark, target.rollup, direct).version
+        source = open_source(spark, plan.declaration, direct)
     except (SourceError, RunError) as error:
-        return None, [f"The source could not be asked for its version, so nothing is told to be stale: {error.message}"]
+        said = f"The source could not be asked for its version, so nothing is told to be stale: {error.message}"
+        return None, None, [said]
     said = "The source has no versions, so nobody knows without reading it whether it has changed."
-    return version, [] if version is not None else [said]
+    return source.version, source.identity, [] if source.version is not None else [said]
 
 
 def _lost(target: Target, tier: str, log: LogFiles) -> list[str]:

@@ -12,7 +12,8 @@ from stairwise.quantity import counted, quantity, size
 from stairwise.tiers import Kind
 from stairwise.windowing import Interval
 from stairwise.wording import columns, printable, shortened
-from stairwise_spark.status import BEGINNING, Reason, Status, TierStatus
+from stairwise_spark.due import BEGINNING
+from stairwise_spark.status import Reason, Status, TierStatus
 from stairwise_spark.terminal import WIDEST, Screen, duration
 
 _NARROWEST, _WIDEST_MAP = 8, 72

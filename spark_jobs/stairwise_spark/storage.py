@@ -291,8 +291,8 @@ class Storage:
     def _look_again(self, summaries: Sequence[Summary]) -> bool:
         """What is known now, if all the tables are still those that were there before."""
         for tier, known in summaries[0].tiers.items() if summaries else ():
-            if tier in self.tiers:
-                place = self.place(tier)
+            # Of a folder that was copied, the ledger knows where the tables were.
+            if tier in self.tiers and (place := self.place(tier)).is_at(known.location):
                 self._tables.setdefault(place, TierTable(self.spark, place, known.location, known.mark))
         tables = {tier: table for tier in self.tiers if (table := self._tables.get(self.place(tier))) is not None}
         return len(tables) == len(self.tiers) and self._read_logs(tables, summaries)
@@ -335,7 +335,9 @@ class Storage:
                 known[tier] = Known(table.location, table.mark, state)
         before = self.ledger.summary
         made = self.plan if self._is_made else before.made
-        self.ledger.summary = replace(before, made=made, tiers={**before.tiers, **known}, source=self.source)
+        self.ledger.summary = replace(
+            before, made=made, tiers={**before.tiers, **known}, source=self.source or before.source
+        )
 
     def _make(self, place: Place, definition: Definition) -> None:
         with translating(f"table {place}"):

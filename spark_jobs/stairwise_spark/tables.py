@@ -5,12 +5,14 @@ All by SQL, writer options and the files of the log: the Python API of Delta Lak
 
 from __future__ import annotations
 
+import re
 import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import unquote
 from uuid import uuid4
 
 from pyspark.errors import AnalysisException, PySparkException
@@ -81,6 +83,14 @@ class Place:
     def path(self) -> str | None:
         """The path; None: the catalog knows it."""
         return self.name[1] if self.name[0] == "delta" else None
+
+    def is_at(self, location: str) -> bool:
+        """Whether a table that was found at a location is at this place; of the catalog's, any may be.
+
+        >>> Place.at("/lake/5m").is_at("file:/lake/5m"), Place.at("/copy/5m").is_at("file:/lake/5m")
+        (True, False)
+        """
+        return self.path is None or _bare(self.path) == _bare(location)
 
     @property
     def identifier(self) -> str:
@@ -283,6 +293,11 @@ class TierTable(Table):
     def at(self, version: int) -> DataFrame:
         """The rows that the table had at a version."""
         return self.spark.read.format("delta").option("versionAsOf", version).load(self.location)
+
+
+def _bare(path: str) -> str:
+    """A path of this machine without what says so."""
+    return re.sub("^file:/+", "/", unquote(path)).rstrip("/")
 
 
 def literal(text: str) -> str:

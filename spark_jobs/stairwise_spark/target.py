@@ -38,22 +38,27 @@ class Target:
     recorded: Mapping[str, int]
 
     @classmethod
-    def found(cls, spark: SparkSession, plan: Plan) -> Target:
+    def found(cls, spark: SparkSession, plan: Plan, source: str | None = None) -> Target:
         """What is in the target of a plan's declaration.
+
+        Args:
+            spark: A session in UTC.
+            plan: Of the declaration.
+            source: The identity of the source: what was made of another one is doubtful. None: nobody has asked.
 
         Raises:
             UsageError: The tables were filled with something else.
             RunError: There is something that is not ours.
         """
         with translating():
-            storage = Storage.of(spark, plan)
+            storage = Storage.of(spark, plan, source)
             applied = storage.ledger.load_plan()
             if applied is not None:
                 filled = decode_plan(applied)
                 check_same(filled, plan)
                 # The tiers of another declaration are not those that are asked for.
                 if filled.declaration == plan.declaration:
-                    plan, storage = filled, Storage.of(spark, filled)
+                    plan, storage = filled, Storage.of(spark, filled, source)
             recorded: dict[str, int] = {}
             for summary in storage.ledger.summaries():
                 for tier, known in summary.tiers.items():

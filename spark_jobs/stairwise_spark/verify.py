@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from stairwise.aggregate import Sharing
 from stairwise.declared import Late
-from stairwise.errors import UsageError
+from stairwise.errors import PlanError, UsageError
 from stairwise.instant import format_instant
 from stairwise.json_fields import Json
 from stairwise.plan import Plan, Step
@@ -162,10 +162,12 @@ def verify(spark: SparkSession, plan: Plan, check: Check, file: str = "FILE") ->
         RunError: It could not be done.
     """
     started = time.monotonic()
-    target = Target.found(spark, plan)
+    if plan.declaration is None:
+        raise PlanError(f"plan '{plan.rollup}': there is no declaration in it, so there is no target.")
+    source = open_source(spark, plan.declaration, direct)
+    target = Target.found(spark, plan, source.identity)
     steps = target.steps(check.tiers, helpers=check.helpers)
     with translating():
-        source = open_source(spark, target.rollup, direct)
         types = argument_types(source.rows(), [aggregate for _, aggregate in target.rollup.aggregates])
         content = Content(keys=target.rollup.keys, aggregates=target.rollup.aggregates, types=types)
         work = _Work(target=target, source=source, content=content, check=check)
