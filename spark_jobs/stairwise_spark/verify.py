@@ -27,13 +27,14 @@ from stairwise.window import FixedWindow
 from stairwise.windowing import Interval, windows_ending
 from stairwise_spark.compared import Comparison, Difference, Rule
 from stairwise_spark.compute import Content
+from stairwise_spark.due import BEGINNING
 from stairwise_spark.errors import translating
 from stairwise_spark.expressions import argument_types, direct, lowered
 from stairwise_spark.grid import fixed_begins
 from stairwise_spark.names import column
 from stairwise_spark.recomputed import BOUNDS, ROWS, Judged, aggregated, count_of, counted, listed, windowed
 from stairwise_spark.source import PinnedSource, open_source
-from stairwise_spark.status import BEGINNING, ranges
+from stairwise_spark.status import ranges
 from stairwise_spark.target import Target, older, trusted, unfinished
 from stairwise_spark.writes import instant
 

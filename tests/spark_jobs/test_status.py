@@ -16,8 +16,9 @@ from stairwise.declared import Catalog
 from stairwise.windowing import Interval
 from stairwise_spark.contents import Part
 from stairwise_spark.coverage import Coverage
+from stairwise_spark.due import BEGINNING
 from stairwise_spark.session import sql
-from stairwise_spark.status import BEGINNING, Clock, LastRun, Reason, Status, TierStatus, status
+from stairwise_spark.status import Clock, LastRun, Reason, Status, TierStatus, status
 from stairwise_spark.status_text import Cell, heat, instant, screen, told
 from stairwise_spark.terminal import Screen
 from tests.spark_jobs.proving import DAY, HOUR, add_events, declared, filled, hours, on_disk, planned

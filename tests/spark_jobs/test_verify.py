@@ -21,12 +21,12 @@ from stairwise.rollup import Rollup
 from stairwise.tiers import Kind
 from stairwise.windowing import Interval
 from stairwise_spark.coverage import Coverage, State
+from stairwise_spark.due import BEGINNING
 from stairwise_spark.engine import Request, run
 from stairwise_spark.expressions import direct
 from stairwise_spark.recomputed import listed
 from stairwise_spark.session import sql
 from stairwise_spark.source import open_source
-from stairwise_spark.status import BEGINNING
 from stairwise_spark.storage import Storage
 from stairwise_spark.verify import Check, Proof, verify
 from stairwise_spark.verify_text import told
