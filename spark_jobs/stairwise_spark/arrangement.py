@@ -25,6 +25,8 @@ PART, WINDOW = StructField("_part", IntegerType()), StructField("window", String
 _WINDOWS_IN_A_PART = 24
 # To count windows costs time for each of their rows: too much where there are many.
 _MOST_COUNTED = 10_000
+SMALL_S = 2 * DAY_SECONDS
+"""The rows of so much event time, of all tiers together, are kept in memory, and go into one file a part from there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,8 @@ class Arrangement:
         windows: dict[str, Windows] = {}
         whole = (self._alone(of[0], windows) if len(of) == 1 else self._several(of, windows) for of in frames.values())
         rows = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), whole)
+        if sum(span.end - span.start for write in writes for span in write.ends) <= SMALL_S:
+            return rows.coalesce(1), windows
         tasks = min(self._parts(writes), shuffle_tasks(rows.sparkSession))
         return rows.repartition(tasks, *(column(folder.name) for folder in self.folders)), windows
 

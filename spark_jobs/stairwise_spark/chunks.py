@@ -75,7 +75,7 @@ def fitting(plan: Plan, source: PinnedSource, span: Interval, tasks: int, read: 
     if span.start >= span.end:
         return
     most = tasks * BYTES_A_TASK
-    size = source.about_bytes(read)
+    size = source.about_bytes(read, most)
     if size is None or size <= most:
         yield span
         return

@@ -58,7 +58,7 @@ def delta_changes(
     spark, name = source.frame.sparkSession, source.time.name
     if since > version:
         return Untold(f"the source is at version {version}, before version {since}")
-    table = described(spark, source.table or "")
+    table = source.delta or described(spark, source.table or "")
     lines = read_commits(spark, table, since, version)
     if lines is None:
         return Untold(f"the log no longer has all commits between versions {since} and {version}")

@@ -70,6 +70,7 @@ class Described:
         partitions: The columns by whose values its files are sorted.
         properties: What was set for it.
         features: Of the protocol.
+        bytes: How large its files are.
     """
 
     identity: str
@@ -77,6 +78,7 @@ class Described:
     partitions: tuple[str, ...]
     properties: Mapping[str, str]
     features: frozenset[str]
+    bytes: int = 0
 
     @property
     def is_mapped(self) -> bool:
@@ -93,6 +95,7 @@ def described(spark: SparkSession, table: str) -> Described:
         partitions=tuple(detail["partitionColumns"]),
         properties=detail["properties"],
         features=frozenset(detail["tableFeatures"]),
+        bytes=int(detail["sizeInBytes"]),
     )
 
 

@@ -100,7 +100,7 @@ class _Run:
         rollup: What was declared.
         request: What is asked for.
         span: The same, as a range of ends of windows.
-        happened: From the first event to after the last; None: nobody had to look.
+        happened: From the first event to after the last; None: nobody has to look, for not all of time is due.
         source: At one version.
         version: What claims say of the source as it is read here.
         listing: The files of the source, if that is all it has.
@@ -159,7 +159,7 @@ class _Run:
             rollup=rollup,
             request=request,
             span=span,
-            happened=_extent(source, span),
+            happened=None,
             source=source,
             version=version,
             listing=listing,
@@ -185,6 +185,8 @@ class _Run:
             followed_from=_followed_from(self.rollup, known),
         )
         findings = find(question, known, self._changes)
+        if self.happened is None and any(spans[:1] and spans[0].start <= BEGINNING for spans in findings.due.values()):
+            self.happened = self.source.extent() or Interval(0, 0)
         self.storage.remember(findings.states)
         whole = dict.fromkeys(question.wanted, joined([self.span]))
         self.findings = replace(findings, due=whole) if self.request.restate else findings
@@ -476,13 +478,6 @@ def _windows_in(step: Step, ends: Spans) -> bool:
 
 def _at(spans: Spans, version: int) -> Coverage:
     return Coverage.over((*span, version) for span in spans)
-
-
-def _extent(source: PinnedSource, span: Interval) -> Interval | None:
-    """From the first event to after the last, where all of time is asked for."""
-    if span.start != BEGINNING:
-        return None
-    return source.extent() or Interval(0, 0)
 
 
 def _followed_from(rollup: Rollup, states: Mapping[str, State]) -> int | None:

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from stairwise.declared import NullTime
 from stairwise.rollup import Rollup, Source
 from stairwise.windowing import Interval
-from stairwise_spark.delta_log import Logged, described, read_log
+from stairwise_spark.delta_log import Described, Logged, described, read_log
 from stairwise_spark.errors import RunError, SourceError, condition, said, translated, translating, unless_refused
 from stairwise_spark.event_time import MICROS, EventTime
 from stairwise_spark.grid import within
@@ -64,6 +64,7 @@ class PinnedSource:
         where: The filter by which rows count; None: all do.
         identity: What stays the same while versions of this source can be compared: the id of a Delta table, which
             another one in its place does not have; one word for all files. None: nothing can be compared.
+        delta: What the table says of itself, if it is a Delta table.
     """
 
     frame: DataFrame
@@ -73,6 +74,7 @@ class PinnedSource:
     table: str | None
     where: str | None = None
     identity: str | None = None
+    delta: Described | None = None
 
     def rows(self, spans: Spans | None = None, counted: Observation | None = None) -> DataFrame:
         """The rows of some spans, each with `_time` in microseconds; of all time without them.
@@ -127,8 +129,13 @@ class PinnedSource:
             return Files(None, None)
         return Files(len(found), self._size(found) if len(found) <= _MOST_ASKED else None)
 
-    def about_bytes(self, spans: Spans) -> int | None:
-        """About how large the files of some spans are at most: of very many, some are asked; None: nobody says."""
+    def about_bytes(self, spans: Spans, enough: int = 0) -> int | None:
+        """About how large the files of some spans are at most: of very many, some are asked; None: nobody says.
+
+        If all files together are not larger than what is enough to know, the size of all.
+        """
+        if self.delta is not None and self.delta.bytes <= enough:
+            return self.delta.bytes
         found = self._listed(spans)
         if not found:
             return None if self.version is None else 0
@@ -205,6 +212,7 @@ def open_source(spark: SparkSession, rollup: Rollup, direct: Direct) -> PinnedSo
         texts = [text for _, aggregate in rollup.aggregates for text in expressions(aggregate)]
         names = {named_field("", key, fields).name: key for key in rollup.keys}
         names |= {field.name: field.name for field in needed_fields(texts, fields) if field.name not in names}
+        delta = None if version is None else described(spark, table)
         return PinnedSource(
             frame=frame if source.where is None else frame.where(F.expr(source.where)),
             time=time,
@@ -212,7 +220,8 @@ def open_source(spark: SparkSession, rollup: Rollup, direct: Direct) -> PinnedSo
             version=version,
             table=None if version is None else table,
             where=source.where,
-            identity=_files_identity(frame, source) if version is None else described(spark, table).identity,
+            identity=_files_identity(frame, source) if delta is None else delta.identity,
+            delta=delta,
         )
 
 

@@ -46,6 +46,7 @@ _COMMENTS = {
 }
 # Commits are work for the driver: more threads than this gain nothing.
 _SIDE_BY_SIDE = 4
+_SOON = 1.0  # seconds
 
 
 def _tell_nobody(_: Written) -> None:
@@ -239,7 +240,9 @@ class Storage:
         with ThreadPoolExecutor(min(_SIDE_BY_SIDE, len(transactions)) or 1) as pool:
             going = {pool.submit(self._commit, each, log[each.table]): each for each in transactions}
             while going:
-                ended = {future: going.pop(future) for future in wait(going, return_when=FIRST_COMPLETED).done}
+                wait(going, return_when=FIRST_COMPLETED)
+                # Those that end soon after are looked at with it.
+                ended = {future: going.pop(future) for future in wait(going, timeout=_SOON).done}
                 for future in ended:
                     future.result()
                 yield from self._outcomes(ended.values())

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from random import SystemRandom
 
 from pyspark.sql import DataFrame
-from pyspark.storagelevel import StorageLevel
 
 from stairwise_spark.arrangement import Arrangement
 from stairwise_spark.coverage import Claim, Commit, Coverage, State, folded
@@ -19,8 +18,6 @@ from stairwise_spark.writes import Windows, Write, Written, uncounted
 
 # So often a commit is tried while other runs write to the same days; and seconds to wait, at first.
 _COMMITS, _PAUSE = 30, 0.5
-# The rows of so much event time are kept for another try; more are computed again, and seldom meet others.
-_KEPT_S = 2 * 86_400
 # A run that is repeated finds what it wrote among so many last commits; beyond, it writes the same once more.
 _RECENT = 64
 
@@ -90,15 +87,6 @@ class Transaction:
             untouched = min(write.untouched or 0 for write in self.writes)
             self._check_alone(each for each in log.commits if each.version > untouched)
         rows, self._windows = arrangement.arranged(self.writes)
-        is_kept = sum(span.end - span.start for write in self.writes for span in write.ends) <= _KEPT_S
-        rows = rows.persist(StorageLevel.MEMORY_AND_DISK) if is_kept else rows
-        try:
-            self._save_patiently(rows, arrangement, look)
-        finally:
-            if is_kept:
-                rows.unpersist()
-
-    def _save_patiently(self, rows: DataFrame, arrangement: Arrangement, look: Callable[[], Log]) -> None:
         for attempt in range(_COMMITS - 1):
             try:
                 self._save(rows, arrangement)
