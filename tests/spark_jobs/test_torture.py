@@ -24,6 +24,6 @@ _VICTIMS = (
 def test_whoever_is_killed_the_next_run_ends_in_true_tables(tmp_path: Path) -> None:
     killed: Counter[str] = Counter()
     with Campaign(tmp_path, seed=11, killed=killed) as campaign:
-        campaign.go(kills=10, until=time.monotonic() + 900, victims=_VICTIMS)
+        campaign.go(kills=10, until=time.monotonic() + 1_800, victims=_VICTIMS)
     assert killed.total() >= 10
     assert campaign.versions > 10

@@ -181,6 +181,7 @@ class Life:
         allowed = (_DONE, _BUSY) if victim is Victim.DRIVER else (_DONE, _BUSY, _FAILED)
         for driver in drivers[1:] if victim is Victim.DRIVER else drivers:
             self._end(driver, allowed)
+        self.server.revive()
         self._count(victim, where, is_hit=is_hit)
         if self.luck.random() < 0.5:
             # Else what it had asked for goes on, beside whoever comes next.

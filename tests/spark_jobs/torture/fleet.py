@@ -145,6 +145,12 @@ class Server:
                 kill(pid)
             self._process.wait()
 
+    def revive(self) -> None:
+        """It answers, also if it died of what was done to its workers."""
+        if self._process is None or self._process.poll() is not None or not self._answers():
+            self.kill()
+            self.start()
+
     def is_busy(self) -> bool:
         """Whether it still carries out what a driver has asked for, be that driver alive or dead."""
         return any(_read(task / "comm").startswith("SparkConnectExe") for task in _tasks(self.pid))
