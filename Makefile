@@ -28,7 +28,7 @@ test: java setup ## pass every test, the fast ones first
 	$(BIN)/pytest
 
 demo: java setup ## a day of trips through Airflow, late rows, a repair, a check, all in target/demo
-	$(BIN)/python demo/demo.py target/demo
+	$(BIN)/python demo/quick_start.py target/demo
 
 ui: setup ## Airflow's own interface, with the history of the demo in it
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python demo/ui.py target/demo

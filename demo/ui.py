@@ -10,7 +10,7 @@ import time
 import urllib.request
 from pathlib import Path
 
-from demo import DAG_ID, Place
+from quick_start import DAG_ID, Place
 
 _SECONDS = 240
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import sys
+import inspect
 from datetime import timedelta
 from pathlib import Path
 from typing import Any  # noqa: TID251 - as Airflow's operators have it
 
 from airflow.sdk import DAG, BaseOperator, Context, Param
+from airflow.sdk.definitions.param import ParamsDict
 
 from stairwise import Rollup
 from stairwise.duration import Duration
@@ -94,7 +95,7 @@ def backfill_dag(
         chunks_at_once: So many chunks run side by side.
         kwargs: What :class:`RollupOperator` takes.
     """
-    folder = Path(sys._getframe(1).f_code.co_filename).parent  # noqa: SLF001 - as DAG itself finds its file
+    folder = Path(inspect.stack(0)[1].filename).parent
     found = declared(rollup, folder)
     text = found.to_yaml()
     with DAG(
@@ -104,10 +105,12 @@ def backfill_dag(
         max_active_runs=1,
         description=f"Fills the history of {found.name}, a range in chunks.",
         tags=["stairwise"],
-        params={
-            "start": _instant("Fill the windows that end after this instant"),
-            "end": _instant("and not after this one."),
-        },
+        params=ParamsDict(
+            {
+                "start": _instant("Fill the windows that end after this instant"),
+                "end": _instant("and not after this one."),
+            }
+        ),
         render_template_as_native_obj=False,
     ) as dag:
         cut = RollupChunksOperator(

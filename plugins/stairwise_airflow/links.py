@@ -15,7 +15,10 @@ ROUTE = "rollup_run"
 class ReportLink(BaseOperatorLink):
     """Leads to the page of the run."""
 
-    name = "Rollup report"
+    @property
+    def name(self) -> str:
+        """What the button says."""
+        return "Rollup report"
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
         """The path of the page; Airflow may itself be below another one."""

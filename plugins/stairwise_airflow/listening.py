@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
+import signal
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any  # noqa: TID251 - as Airflow's hook has it
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
@@ -73,6 +76,21 @@ class QuietSparkSubmitHook(SparkSubmitHook):
             # Where Airflow's mixin keeps it, typed as the structured logger that it usually is.
             quiet._log = logger  # type: ignore[assignment]  # pyright: ignore[reportAttributeAccessIssue]  # noqa: SLF001
         return quiet
+
+    def submit(self, application: str = "", **kwargs: Any) -> str | None:  # noqa: ANN401 - as Airflow's hook has it
+        """As Airflow's hook, in a group of processes of its own."""
+        try:
+            return super().submit(application, process_group=0, **kwargs)
+        finally:
+            if self._submit_sp is not None:
+                self._submit_sp.stdout.close()
+
+    def on_kill(self) -> None:
+        """Nothing runs any more: not the JVM, nor what it has started, such as the Python of the driver."""
+        super().on_kill()
+        if self._submit_sp is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._submit_sp.pid, signal.SIGKILL)
 
     def _process_spark_submit_log(self, itr: Iterator[Any]) -> None:
         super()._process_spark_submit_log(self._heard(itr))

@@ -35,7 +35,8 @@ def rollups_of(dag_id: str, session: Session) -> list[Rollup] | None:
     stored = SerializedDagModel.get(dag_id, session=session)
     if stored is None:
         return None
-    texts = dict.fromkeys(text for task in _tasks(stored.data) if (text := _declaration(task)))
+    tasks = _tasks(stored.data)  # pyright: ignore[reportUnknownArgumentType]  # a plain dict, looked into there
+    texts = dict.fromkeys(text for task in tasks if (text := _declaration(task)))
     found: list[Rollup] = []
     for text in texts:
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any  # noqa: TID251 - as Airflow's operators have it
 
 from airflow.providers.apache.spark.hooks.spark_connect import SparkConnectHook
@@ -31,6 +31,10 @@ class SparkTask(RollupTask, SparkSubmitOperator):
     """
 
     template_fields: Sequence[str] = SparkSubmitOperator.template_fields
+    conf: dict[Any, Any] | None
+    packages: str | None
+    driver_class_path: str | None
+    env_vars: dict[str, Any] | None
 
     def __init__(
         self,
@@ -73,11 +77,11 @@ class SparkTask(RollupTask, SparkSubmitOperator):
         resolved = super()._get_hook()._connection  # pyright: ignore[reportPrivateUsage]  # noqa: SLF001 - only the hook knows how it reads a connection
         found = completed(
             Submission(
-                conf={str(key): str(value) for key, value in (self.conf or {}).items()},
+                conf=_texts(self.conf),
                 packages=self.packages,
                 jars=self.jars,
                 driver_class_path=self.driver_class_path,
-                env_vars={str(key): str(value) for key, value in (self.env_vars or {}).items()},
+                env_vars=_texts(self.env_vars),
             ),
             str(resolved["master"]),
             is_cluster_mode=resolved["deploy_mode"] == "cluster",
@@ -92,11 +96,11 @@ class SparkTask(RollupTask, SparkSubmitOperator):
         """The program has run in a Python of its own, and its queries on the server."""
         environment = {
             **os.environ,
-            **{str(key): str(value) for key, value in (self.env_vars or {}).items()},
+            **_texts(self.env_vars),
             # Not as an argument, for it may hold a token.
             "SPARK_REMOTE": SparkConnectHook(self._conn_id).get_connection_url(),
         }
-        settings = [word for key, value in (self.conf or {}).items() for word in ("--spark-conf", f"{key}={value}")]
+        settings = [word for key, value in _texts(self.conf).items() for word in ("--spark-conf", f"{key}={value}")]
         command = [sys.executable, self.application, *(self.application_args or []), *settings]
         with subprocess.Popen(  # noqa: S603 - the program of this package, or the one that is configured
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
@@ -105,3 +109,8 @@ class SparkTask(RollupTask, SparkSubmitOperator):
                 self.listener.hear(line)
         if self._client.returncode:
             raise AirflowException(f"The program of Stairwise ended with {self._client.returncode}.")
+
+
+def _texts(values: Mapping[Any, Any] | None) -> dict[str, str]:
+    """What a user gave, as Spark takes it."""
+    return {str(key): str(value) for key, value in (values or {}).items()}

@@ -6,7 +6,7 @@ import time
 from secrets import token_urlsafe
 from typing import Annotated
 
-from airflow.api_fastapi.app import get_auth_manager
+from airflow.api_fastapi.app import get_auth_manager  # pyright: ignore[reportUnknownVariableType]  # of any user
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
 from airflow.api_fastapi.common.db.common import SessionDep
 from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag

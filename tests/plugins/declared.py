@@ -41,7 +41,7 @@ else:
 sys.exit(code)
 """
 
-REPORT = {
+REPORT: dict[str, object] = {
     "schema": "stairwise.run/1",
     "rollup": "trips",
     "run_id": "20260301T060000-0a1b2c3d",

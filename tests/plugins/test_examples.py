@@ -23,7 +23,7 @@ MIDNIGHT = datetime(2026, 3, 1, 23, tzinfo=UTC)
 def examples(airflow_db: None, repository: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, DAG]:
     """The examples, where another program than the engine's is configured."""
     del airflow_db
-    equal = {"schema": "stairwise.verify/1", "equal": True, "windows_checked": 5, "differences": []}
+    equal: dict[str, object] = {"schema": "stairwise.verify/1", "equal": True, "windows_checked": 5, "differences": []}
     monkeypatch.setenv("AIRFLOW__STAIRWISE__APPLICATION", program(tmp_path, {**REPORT, **equal, **REPORT_SCHEMA}))
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark_connect", "host": "connect.test"}')
     bag = DagBag(str(repository / "dags"))

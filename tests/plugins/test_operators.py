@@ -52,7 +52,7 @@ def test_a_group_has_a_task_for_each_tier_with_the_edges_of_the_plan(known: Know
 def test_an_error_of_the_declaration_is_not_tried_again(
     known: Known, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    said = {"kind": "source", "message": "there is no column fare.", "hint": "name one.", "data": {}}
+    said: dict[str, object] = {"kind": "source", "message": "there is no column fare.", "hint": "name one.", "data": {}}
     file = program(tmp_path, {"schema": "stairwise.error/1", **said}, 2)
     with hourly("wrong") as dag:
         RollupOperator(task_id="rollup", rollup=TRIPS, conn_id="connect", program=file, retries=2)
@@ -113,7 +113,9 @@ def test_verify_and_maintenance_succeed(known: Known, tmp_path: Path) -> None:
     file = program(tmp_path, {"schema": "stairwise.verify/1", "equal": True, "windows_checked": 4, "differences": []})
     with hourly("keeping") as dag:
         verify = RollupVerifyOperator(task_id="verify", rollup=TRIPS, conn_id="connect", program=file)
-        verify >> RollupMaintenanceOperator(task_id="maintain", rollup=TRIPS, conn_id="connect", program=file)
+        verify.set_downstream(
+            RollupMaintenanceOperator(task_id="maintain", rollup=TRIPS, conn_id="connect", program=file)
+        )
     assert known(dag).test(logical_date=SIX).state == "success"
     assert calls(tmp_path) == [["verify"], ["maintain"]]
 

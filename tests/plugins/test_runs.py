@@ -109,7 +109,7 @@ def test_two_ranges_out_of_order_and_one_again(known: Known, tmp_path: Path) -> 
 
 
 def test_what_the_engine_says_fails_the_task(known: Known, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    error = {
+    error: dict[str, object] = {
         "schema": "stairwise.error/1", "kind": "source", "message": "there is no column fare.", "hint": "name one.",
         "data": {},
     }  # fmt: skip

@@ -1,6 +1,6 @@
 """The demo: a day of trips through Airflow, late rows, a repair, a check; everything in a folder of its own.
 
-``python demo/demo.py [FOLDER]`` takes it, by default ``target/demo``, and says where everything is.
+``python demo/quick_start.py [FOLDER]`` takes it, by default ``target/demo``, and says where everything is.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any  # noqa: TID251 - what JSON holds
 
 import pyarrow as pa
 from deltalake import write_deltalake
@@ -89,7 +90,7 @@ class Place:
         """What a command of Airflow prints."""
         return self.run("airflow", *words)
 
-    def last_report(self) -> dict[str, object]:
+    def last_report(self) -> dict[str, Any]:
         """The newest report of a run."""
         newest = max((self.target / "_stairwise" / "runs").glob("*.json"), key=lambda file: file.stat().st_mtime_ns)
         return dict(json.loads(newest.read_text(encoding="utf-8")))
@@ -148,10 +149,10 @@ def say(what: str, more: str) -> None:
     print(f"\n{what}: {more}", flush=True)
 
 
-def tell(report: dict[str, object]) -> None:
+def tell(report: dict[str, Any]) -> None:
     """Print what a run wrote."""
-    tiers = report["tiers"]
-    for tier in tiers if isinstance(tiers, list) else ():
+    tiers: list[dict[str, Any]] = report["tiers"]
+    for tier in tiers:
         if tier["rows_written"]:
             print(f"  {tier['name']:14} {tier['rows_written']:>8,} rows  {tier['seconds']:>6.1f} s")
     print(f"  {report['seconds']:.1f} s of work, and {report['startup_seconds']:.1f} s to start", flush=True)

@@ -1,0 +1,51 @@
+"""Coverage over time, from reports alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from stairwise.windowing import Interval
+from stairwise_airflow.reports import Report, TierDone
+from stairwise_airflow.timeline import Cell, State, Written, cells, coverage, stale
+
+pytestmark = pytest.mark.airflow
+
+
+def report(*spans: tuple[int, int], tier: str = "1h") -> Report:
+    done = TierDone(
+        name=tier, reads=None, windows=1, rows=1, bytes=1, version=1, seconds=1, predicted_rows=1,
+        covered=tuple(Interval(*span) for span in spans),
+    )  # fmt: skip
+    return Report(
+        rollup="trips", run_id="r", span=Interval(0, 1), tiers=(done,), rows_read=1, bytes_read=1, late_rows=0,
+        seconds=1, startup_seconds=1,
+    )  # fmt: skip
+
+
+def test_what_was_written_last_counts_and_what_was_written_again_is_known() -> None:
+    found = coverage([report((0, 10)), report((20, 30)), report((10, 12)), report((5, 25)), report((0, 0))], "1h")
+    assert found.last == (Written(0, 5, 0), Written(5, 25, 3), Written(25, 30, 1))
+    assert found.covered == (Interval(0, 30),)
+    assert found.rewritten == (Interval(5, 12), Interval(20, 25))
+    assert found.gaps == ()
+    assert [found.run_at(*span) for span in ((0, 5), (4, 6), (26, 30), (29, 31))] == [0, 3, 1, None]
+
+
+def test_a_stretch_shows_the_worst_that_is_true_of_a_part() -> None:
+    child = coverage([report((10, 20)), report((30, 60))], "1h")
+    parent = coverage([report(), report(), report((40, 45))], "1h")
+    old = stale(child, parent)
+    assert old == (Interval(40, 45),)
+    assert cells(child, old, Interval(0, 80), 8) == [
+        Cell(Interval(0, 10), State.NOTHING, is_rewritten=False),
+        Cell(Interval(10, 20), State.WRITTEN, is_rewritten=False),
+        Cell(Interval(20, 30), State.GAP, is_rewritten=False),
+        Cell(Interval(30, 40), State.WRITTEN, is_rewritten=False),
+        Cell(Interval(40, 50), State.STALE, is_rewritten=False),
+        Cell(Interval(50, 60), State.WRITTEN, is_rewritten=False),
+        Cell(Interval(60, 80), State.OPEN, is_rewritten=False),
+    ]
+
+
+def test_nothing_is_open() -> None:
+    assert cells(coverage([], "1h"), (), Interval(0, 8), 4) == [Cell(Interval(0, 8), State.OPEN, is_rewritten=False)]
