@@ -279,7 +279,7 @@ def folded(tier: str, commits: Iterable[Commit], records: Iterable[State], sourc
 
 def _after(coverage: Coverage, tier: str, claim: Claim | None, source: str | None) -> Coverage:
     claimed = Coverage() if claim is None else dict(claim.tiers).get(tier, Coverage())
-    if claim is not None and None not in (source, claim.source) and source != claim.source:
+    if claim is not None and source not in (None, claim.source):
         claimed = claimed.doubted()
     if claim is not None and claim.is_append:
         return coverage.appended(claimed)

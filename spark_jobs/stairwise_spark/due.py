@@ -36,14 +36,15 @@ class Question:
         span: The windows that end in (start, end] of it are wanted.
         wanted: The names of the tiers that are; from the others they are only made.
         version: The version of the source that tables shall reflect.
-        followed_from: Event time from which on a change is still followed; None: from the beginning.
+        followed_from: Of tables that reached so far when they reflected a version, the event time from which on a
+            change since is followed; None: all is.
     """
 
     plan: Plan
     span: Interval
     wanted: tuple[str, ...]
     version: int
-    followed_from: int | None = None
+    followed_from: Callable[[int], int] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,15 +99,18 @@ def find(question: Question, states: Mapping[str, State], changes_of: ChangesOf)
     known = {name: state.coverage for name, state in states.items()}
     for version, by_tier in sorted(stale.items()):
         within = joined(_happened(tiers[name], span) for name, spans in by_tier.items() for span in spans)
-        late, followed = _parted(within, question.followed_from)
+        # As far as tables were then, whatever a run that died has added since.
+        claimed = (each for state in states.values() for each in state.coverage.stretches)
+        reached = max(each.end for each in claimed if each.version == version)
+        late, followed = _parted(within, question.followed_from and question.followed_from(reached))
         if late:
             ignored.append(changes_of(version, slices, late))
         if followed:
             changed.append(changes_of(version, slices, followed))
         spans = changed[-1].spans if followed else ()
-        for name, stretches in by_tier.items():
+        for name, ranges in by_tier.items():
             held_up = joined(touched(tiers[name], span) for span in spans)
-            advanced = Coverage.over((*each, question.version) for each in without(stretches, held_up))
+            advanced = Coverage.over((*each, question.version) for each in without(ranges, held_up))
             known[name] = known[name].overlaid(advanced)
     return Findings(
         due={name: _lacking(known[name], question.span, question.version) for name in question.wanted},

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from random import SystemRandom
 from uuid import uuid4
 
@@ -23,6 +24,7 @@ from stairwise.errors import PlanError, UsageError
 from stairwise.names import nearest
 from stairwise.plan import Plan, Step
 from stairwise.rollup import Late, Rollup
+from stairwise.span import Span
 from stairwise.tiers import How, Kind
 from stairwise.windowing import Interval
 from stairwise_spark.applied import check_same
@@ -180,9 +182,9 @@ class _Run:
         question = Question(
             plan=self.plan,
             span=self.span,
-            wanted=tuple(step.tier.name for step in self.plan.steps if self._is_wanted(step)),
+            wanted=tuple(step.tier.name for step in self.plan.steps if self.request.wants(step.tier.name)),
             version=self.version,
-            followed_from=_followed_from(self.rollup, known),
+            followed_from=_followed_from(self.rollup),
         )
         findings = find(question, known, self._changes)
         if self.happened is None and any(spans[:1] and spans[0].start <= BEGINNING for spans in findings.due.values()):
@@ -230,9 +232,8 @@ class _Run:
             self.progress(RunBegun(span=whole, chunks=len(found), tiers=tuple(due)))
         for number, piece in enumerate(found, 1):
             self._chunk(number, piece, hull(common((piece,), joined([whole]))))
-        if self.open and not self.request.is_dry:
-            written = self._made(len(found) + 1, self.open, self.open, is_partial=True)
-            self._note([self._tier_report(self.plan.step(each.tier), (), {}, each) for each in written])
+        if not self.request.is_dry:
+            self._note(self._patiently(self._made_open))
         report = self._reported(startup_seconds)
         if not self.request.is_dry:
             self._note_rechecks()
@@ -243,7 +244,9 @@ class _Run:
         return report
 
     def _note_rechecks(self) -> None:
-        """It is kept which lookbacks this run has done."""
+        """It is kept which lookbacks this run has done, if it has looked at all that tables hold."""
+        if self.request.tiers or isinstance(self.request.span, Interval):
+            return
         done = {text: int(time.time()) for each in self.findings.changed for text in each.rechecked}
         summary = self.storage.ledger.summary
         self.storage.ledger.summary = replace(summary, rechecked={**summary.rechecked, **done})
@@ -274,15 +277,17 @@ class _Run:
 
     def _chunk(self, number: int, piece: Interval, shown: Interval) -> None:
         """One chunk; looked at and computed anew if another run was faster."""
+        self._note(self._patiently(lambda: self._attempt(number, piece, shown)))
+
+    def _patiently(self, make: Callable[[], list[TierReport]]) -> list[TierReport]:
+        """What is made; after another look if another run was faster."""
         for attempt in range(1, ATTEMPTS):
             try:
-                self._note(self._attempt(number, piece, shown))
+                return make()
             except BusyError:
                 time.sleep(SystemRandom().uniform(0.5, 1) * _FIRST_PAUSE * 2**attempt)
                 self._find(self.storage.states())
-            else:
-                return
-        self._note(self._attempt(number, piece, shown))
+        return make()
 
     def _note(self, found: Sequence[TierReport]) -> None:
         for report in found:
@@ -300,40 +305,45 @@ class _Run:
         if self.request.is_dry:
             return [self._tier_report(step, due[step.tier.name], ends) for step in steps]
         self.progress(ChunkBegun(number=number, span=shown, due=tuple(step.tier.name for step in steps)))
-        written = {each.tier: each for each in self._made(number, due, ends)}
-        claims = {name: spans for name, spans in due.items() if name not in written}
-        self.storage.remember({name: self._claiming(name, spans) for name, spans in claims.items()})
+        # What needs no row is known of the tables as they were looked at; what others write meanwhile counts more.
+        idle = {name: without(spans, ends.get(name, _NOTHING)) for name, spans in due.items()}
+        self.storage.remember({name: self._claiming(name, spans) for name, spans in idle.items() if spans})
+        written = {each.tier: each for each in self._made(number, ends)}
         for name, spans in due.items():
             self.done[name] = joined((*self.done.get(name, _NOTHING), *spans))
         self.progress(ChunkDone(number=number))
         return [self._tier_report(step, due[step.tier.name], ends, written.get(step.tier.name)) for step in steps]
 
     def _open(self) -> dict[str, Spans]:
-        """The windows that have begun by the end of what is asked for, and end later, unless they are as they should.
+        """The windows that have begun by the end of what is asked for, and end later, as ranges of their ends.
 
-        As ranges of their ends; only where the declaration wants them.
+        Only where the declaration wants them; not those that are whole already, nor all, if they are as they should.
         """
         if not self.rollup.partial:
             return {}
         end, found = self.span.end, dict[str, Spans]()
         for step in self.plan.steps:
-            if step.tier.kind is Kind.DECLARED and self._is_wanted(step):
+            if step.tier.kind is Kind.DECLARED and self.request.wants(step.tier.name):
                 begun = joined([Interval(end, touched(step.tier, Interval(end - 1, end)).end)])
-                reflected = available(self._coverage(step.tier.name), partial_at(self.version))
-                if without(begun, reflected):
+                coverage = self._coverage(step.tier.name)
+                begun = joined(gap for span in begun for gap in coverage.gaps(span))
+                if without(begun, available(coverage, partial_at(self.version))):
                     found[step.tier.name] = begun
         return found
+
+    def _made_open(self) -> list[TierReport]:
+        """The windows that have not ended are written, if they are wanted."""
+        written = self._made(0, self.open, is_partial=True) if self.open else ()
+        return [self._tier_report(self.plan.step(each.tier), (), {}, each) for each in written]
 
     def _claiming(self, name: str, spans: Spans) -> State:
         """What is known of a tier that has no row in some ranges, and needs none."""
         state = self.storage.known[name]
         return State(state.version, state.coverage.overlaid(_at(spans, self.version)))
 
-    def _made(
-        self, number: int, due: Mapping[str, Spans], ends: Mapping[str, Spans], *, is_partial: bool = False
-    ) -> Sequence[Written]:
+    def _made(self, number: int, ends: Mapping[str, Spans], *, is_partial: bool = False) -> Sequence[Written]:
         """The due windows of a chunk are written, or those that have not ended."""
-        steps = [step for step in self.plan.steps if _windows_in(step, ends.get(step.tier.name, _NOTHING))]
+        steps = [step for step in self.plan.steps if events(step.tier, ends.get(step.tier.name, _NOTHING))]
         if self.content is None or not steps:
             return ()
         work = Work(
@@ -349,7 +359,7 @@ class _Run:
         try:
             rows = work.written(work.frames())
             written = self.storage.write(
-                self.run_id, self._writes(steps, rows, due, ends, is_partial=is_partial), self._tell(number)
+                self.run_id, self._writes(steps, rows, ends, is_partial=is_partial), self._tell(number)
             )
             self.rows_read += work.rows_read()
             self.spans_read = joined((*self.spans_read, *work.spans))
@@ -376,14 +386,10 @@ class _Run:
 
         return tell
 
-    def _is_wanted(self, step: Step) -> bool:
-        return not self.request.tiers or step.tier.name in self.request.tiers
-
     def _writes(
         self,
         steps: Sequence[Step],
         rows: Mapping[str, Rows],
-        due: Mapping[str, Spans],
         ends: Mapping[str, Spans],
         *,
         is_partial: bool,
@@ -406,7 +412,7 @@ class _Run:
                     rows=Rows(shared[of], rows[name].number),
                     ends=ends[name],
                     starts=events(tier, ends[name]),
-                    coverage=_at(due[name], version),
+                    coverage=_at(ends[name], version),
                     untouched=state.version if is_new else None,
                 )
             )
@@ -471,23 +477,14 @@ class _Run:
         return schemas
 
 
-def _windows_in(step: Step, ends: Spans) -> bool:
-    """Whether a window of the tier ends in one of some ranges."""
-    return bool(events(step.tier, ends))
-
-
 def _at(spans: Spans, version: int) -> Coverage:
     return Coverage.over((*span, version) for span in spans)
 
 
-def _followed_from(rollup: Rollup, states: Mapping[str, State]) -> int | None:
-    """The event time from which on late rows change windows; None: however late they are."""
-    ends = [state.coverage.stretches[-1].end for state in states.values() if state.coverage.stretches]
-    if rollup.late is Late.IGNORE:
-        return max(ends, default=None)
-    if rollup.lateness is None or not ends:
-        return None
-    return before(max(ends), rollup.lateness)
+def _followed_from(rollup: Rollup) -> Callable[[int], int] | None:
+    """Says from which event time on late rows change windows, by how far tables reach; None: however late they are."""
+    lateness = Span() if rollup.late is Late.IGNORE else rollup.lateness
+    return None if lateness is None else partial(before, span=lateness)
 
 
 def _check_tiers(plan: Plan, tiers: Sequence[str]) -> None:

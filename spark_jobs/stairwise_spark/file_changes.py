@@ -69,6 +69,13 @@ def file_changes(
             why=f"{_counted(gone)} removed or written again, so all the time of these and of those that came",
         )
     late = [part for part in new if part.times is not None and meeting([part.times], within)]
+    if any(isinstance(part, Group) for part in late):
+        times = [part.times for part in late if part.times is not None]
+        return Changes(
+            spans=meeting(in_whole_slices(slices, times), within),
+            way=Way.LISTING,
+            why=f"{_counted(new)} added, more than are named one by one, so all the time of these",
+        )
     if not late:
         why = f"{_counted(new)} added, without rows of the time in question"
         return Changes(spans=(), way=Way.LISTING, why=why, late_rows=0)

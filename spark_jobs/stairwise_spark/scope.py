@@ -54,6 +54,10 @@ class Request:
     tiers: tuple[str, ...] = ()
     is_dry: bool = False
 
+    def wants(self, tier: str) -> bool:
+        """Whether a tier is to be written."""
+        return not self.tiers or tier in self.tiers
+
 
 def settled(scope: Scope, rollup: Rollup, known: Iterable[Coverage]) -> Interval:
     """What is asked for as one range, as far as windows have ended, and not before the declaration's start.

@@ -418,5 +418,5 @@ class Storage:
             known = summary.tiers.get(tier)
             if known is None or known.record is None or known.mark != mark:
                 continue
-            is_of_another = None not in (self.source, summary.source) and self.source != summary.source
+            is_of_another = self.source not in (None, summary.source)
             yield State(known.record.version, known.record.coverage.doubted()) if is_of_another else known.record

@@ -116,11 +116,17 @@ def _lines(since: Mapping[TierTable, int]) -> DataFrame:
     path, name = F.col("_metadata.file_path"), F.col("_metadata.file_name")
     # Of nothing but the files' names: so the others are not opened.
     wanted = [
-        path.contains(f"/{quote(table.key)}/_delta_log/") & ((name >= _log_file(first)) | (name == _log_file(0)))
+        reduce(_either, (path.contains(f"/{key}/_delta_log/") for key in _spellings(table.key)))
+        & ((name >= _log_file(first)) | (name == _log_file(0)))
         for table, first in since.items()
     ]
     lines = next(iter(since)).spark.read.schema(_LOG).json(files)
     return lines.where(reduce(_either, wanted)).withColumn("file", path)
+
+
+def _spellings(key: str) -> set[str]:
+    """How a name may stand in an address: systems differ in which characters they leave as they are."""
+    return {key, quote(key), quote(key, safe="!$&'()*+,;=:@~")}
 
 
 def _either(one: Column, other: Column) -> Column:

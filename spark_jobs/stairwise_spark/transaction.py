@@ -117,11 +117,19 @@ class Transaction:
             return {}, self._written(log, self._earlier, wrote=False)
         mine = next((each.version for each in log.commits if each.claim == self._claim), None)
         if mine is None:
-            # No row was there, and none came: there is no commit, and the state itself may say so.
-            states = {each.tier: _overlaid(self.known[each.tier], each.coverage) for each in self.writes}
+            # No row was there, and none came: there is no commit, and the state may say so, as of the newest one.
+            self._check_alone(log.commits)
+            newest = max((each.version for each in log.commits), default=0)
+            states = {each.tier: _overlaid(self._until(each.tier, log, newest), each.coverage) for each in self.writes}
             return states, tuple(Written(tier=tier, version=each.version, wrote=False) for tier, each in states.items())
-        states = {tier: _later(tier, state, log.commits, mine, self.source) for tier, state in self.known.items()}
+        states = {tier: self._until(tier, log, mine) for tier in self.known}
         return states, self._written(log, mine, wrote=True)
+
+    def _until(self, tier: str, log: Log, version: int) -> State:
+        """What is known of a tier, with all commits up to a version."""
+        state = self.known[tier]
+        since = [each for each in log.commits if state.version < each.version <= version]
+        return State(max(version, state.version), folded(tier, since, [state], self.source))
 
     @property
     def _known(self) -> int:
@@ -142,7 +150,10 @@ class Transaction:
         mine = {write.tier: write.coverage for write in self.writes}
         for other in others:
             claimed = () if other.claim is None else other.claim.tiers
-            if any(coverage.minimum(mine.get(tier, Coverage())).stretches for tier, coverage in claimed):
+            if any(
+                tier in mine and other.version > self.known[tier].version and coverage.minimum(mine[tier]).stretches
+                for tier, coverage in claimed
+            ):
                 raise BusyError(
                     f"table {self.table.place}: another run wrote windows of the same range, "
                     f"as version {other.version}.",
@@ -160,8 +171,3 @@ class Transaction:
 
 def _overlaid(state: State, coverage: Coverage) -> State:
     return State(state.version, state.coverage.overlaid(coverage))
-
-
-def _later(tier: str, state: State, log: Iterable[Commit], version: int, source: str | None) -> State:
-    since = [each for each in log if state.version < each.version <= version]
-    return State(version, folded(tier, since, [state], source))

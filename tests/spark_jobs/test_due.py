@@ -146,12 +146,34 @@ def test_what_comes_too_late_is_counted_and_not_followed() -> None:
 
     span = Interval(SPRING, SPRING + 48 * HOUR)
     bound = SPRING + 40 * HOUR
-    question = Question(plan=plan, span=span, wanted=("1h",), version=2, followed_from=bound)
+    question = Question(
+        plan=plan, span=span, wanted=("1h",), version=2, followed_from=lambda reached: reached - 8 * HOUR
+    )
     found = find(question, states, changes_of)
     late, followed = asked
     assert late[-1].end == followed[0].start == bound
     assert found.due["1h"] == (Interval(bound, span.end),)
     assert (found.late_rows, found.ignored_rows) == (4, 2)
+
+
+def test_a_run_that_died_half_way_does_not_make_rows_too_late() -> None:
+    plan = PLANS["rolling"]
+    whole = Interval(SPRING - 30 * DAY, SPRING + 30 * DAY)
+    states = {step.tier.name: State(1, Coverage.of(whole, 1)) for step in plan.steps}
+    # One tier went on by twenty days before the run died; the others are as they were.
+    states["1h"] = State(2, Coverage.of(Interval(whole.start, whole.end + 20 * DAY), 2))
+    changed = Interval(whole.end - 5 * DAY, whole.end - 5 * DAY + HOUR)
+
+    def changes_of(_: int, __: EdgeSet, within: Sequence[Interval]) -> Changes:
+        return Changes(spans=common((changed,), tuple(within)), way=Way.LOG, why="said so", late_rows=1)
+
+    name = "week_in_asia_kolkata"
+    question = Question(
+        plan=plan, span=whole, wanted=(name,), version=2, followed_from=lambda reached: reached - 7 * DAY
+    )
+    found = find(question, states, changes_of)
+    assert len(found.due[name]) == 1
+    assert found.ignored_rows == 1
 
 
 def test_before_the_first_event_there_is_nothing_to_compute() -> None:
