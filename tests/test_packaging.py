@@ -87,12 +87,17 @@ def test_the_wheel_holds_the_packages_and_nothing_else(repository: Path, wheel: 
     assert {f"{folder.name}/py.typed" for folder in packages_in(repository)} <= names
 
 
+PROOFS = {"maintain", "status", "verify", "why"}
+
+
 def test_the_wheel_announces_the_command_the_plugin_and_the_provider(wheel: Path) -> None:
     entry_points = ConfigParser()
     entry_points.read_string(described(wheel, "entry_points.txt"))
     assert {name: dict(entry_points[name]) for name in entry_points.sections()} == {
         "console_scripts": {"stairwise": "stairwise.cli:main"},
-        "stairwise.commands": {name: f"stairwise_spark.commands:{name}" for name in ENGINE_COMMANDS},
+        "stairwise.commands": {
+            name: f"stairwise_spark.{'proof_' if name in PROOFS else ''}commands:{name}" for name in ENGINE_COMMANDS
+        },
         "stairwise.engine": {"measure": "stairwise_spark.commands:measure"},
         "airflow.plugins": {"stairwise": "stairwise_airflow.plugin:StairwisePlugin"},
         "apache_airflow_provider": {"provider_info": "stairwise_airflow.provider:get_provider_info"},

@@ -22,7 +22,7 @@ ENGINE_COMMANDS = {
     "backfill": "fill the tables of a declaration from the events; resumable",
     "calibrate": "measure what work costs here, for the seconds of a plan",
     "maintain": "compact what is sealed, and keep the files and reports of the tables few",
-    "run": "write every window that ends in a range",
+    "run": "bring up to date what is new or changed, or what ends in a range",
     "status": "say what is covered, missing, out of date and not sealed yet",
     "verify": "recompute windows from the raw rows, and compare them with the tables",
     "why": "say who wrote the windows that hold an instant, from what, and if they are sealed",

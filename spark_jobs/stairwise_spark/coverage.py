@@ -15,11 +15,12 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple, TypeGuard
+from typing import NamedTuple
 
 from stairwise.errors import CodecError
 from stairwise.json_fields import Json
 from stairwise.windowing import Interval
+from stairwise_spark.shapes import is_list, is_object
 
 SCHEMA = "stairwise.claim/1"
 _FAMILY = "stairwise.claim/"
@@ -299,13 +300,3 @@ def _refusal(value: object, rule: str) -> CodecError:
         f"coverage {json.dumps(value)[:80]}: {rule}.",
         hint="something else changed the bookkeeping: restore it, or fill the target anew.",
     )
-
-
-def is_list(value: object) -> TypeGuard[list[object]]:
-    """Whether it is a list of JSON."""
-    return isinstance(value, list)
-
-
-def is_object(value: object) -> TypeGuard[dict[str, object]]:
-    """Whether it is an object of JSON."""
-    return isinstance(value, dict)

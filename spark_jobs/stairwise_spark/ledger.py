@@ -28,9 +28,10 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from stairwise.errors import CodecError
 from stairwise.json_fields import Json
-from stairwise_spark.coverage import Coverage, State, is_list, is_object
+from stairwise_spark.coverage import Coverage, State
 from stairwise_spark.errors import CONFLICTS, RunError
 from stairwise_spark.session import sql
+from stairwise_spark.shapes import is_list, is_object
 from stairwise_spark.tables import Definition, Place, Table, TierTable, literal
 
 _COLUMNS = StructType(

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from stairwise.errors import CodecError
 from stairwise.windowing import Interval
-from stairwise_spark.coverage import is_list, is_object
+from stairwise_spark.shapes import is_list, is_object
 from stairwise_spark.spans import joined
 
 _SCHEMA = "stairwise.listing/1"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Iterator
 
-from stairwise_spark.coverage import is_list, is_object
+from stairwise_spark.shapes import is_list, is_object
 
 _PHYSICAL = "delta.columnMapping.physicalName"
 

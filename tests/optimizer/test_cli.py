@@ -354,7 +354,13 @@ BOTH = "or --windows, not both. Hint: leave one out, and quote a list of windows
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["verify", "a.yaml"], "there is no command 'verify'. Hint: so far there are backfill, calibrate, plan, run."),
+        (
+            ["apply", "a.yaml"],
+            (
+                "there is no command 'apply'. "
+                "Hint: so far there are backfill, calibrate, maintain, plan, run, status, verify, why."
+            ),
+        ),
         (["trips.yaml"], "there is no command 'trips.yaml'. Hint: try stairwise plan trips.yaml."),
         (["--windows", "5m"], "there is no command before '--windows'. Hint: write stairwise plan first."),
         (["--windows=5m"], "there is no command before '--windows=5m'. Hint: write stairwise plan first."),
