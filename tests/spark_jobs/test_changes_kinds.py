@@ -92,7 +92,7 @@ def test_after_random_histories_exactly_what_differs_is_found(spark: SparkSessio
     lake = made(spark, tmp_path / "lake", kind, 1)
     lake.do(f"INSERT INTO {{t}} {rows(kind, 7, 9)}")
     ways: set[Way] = set()
-    for _ in range(3):
+    for _ in range(2):
         since = source.randint(0, lake.version)
         lake.do(*(statement(kind, source) for _ in range(3)))
         ways.add(check(lake, since).way)
