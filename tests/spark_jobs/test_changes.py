@@ -13,9 +13,10 @@ from tests.spark_jobs.lake import Lake, check, slices
 
 pytestmark = pytest.mark.spark
 
-# Three rows an hour.
+# Three rows an hour, in one file.
 ROWS = (
-    "SELECT id, id % 3 AS zone, timestamp_millis(id * 1200000 + 999) AS at, CAST(id AS DOUBLE) AS fare "
+    "SELECT /*+ COALESCE(1) */ id, id % 3 AS zone, timestamp_millis(id * 1200000 + 999) AS at, "
+    "CAST(id AS DOUBLE) AS fare "
     "FROM range({}, {})"
 )
 

@@ -41,9 +41,7 @@ KINDS = {
         properties=(VECTORS,),
         declared=(("zone", "Europe/Paris"),),
     ),
-    "mapped": Kind(
-        time="seconds * 1000", properties=(MAPPED, "'delta.enableChangeDataFeed' = true"), declared=(("unit", "ms"),)
-    ),
+    "mapped": Kind(time="seconds * 1000", properties=(MAPPED,), declared=(("unit", "ms"),)),
     "local": Kind(
         time="CAST(timestamp_seconds(seconds + 1711846800) AS TIMESTAMP_NTZ)",
         partitions="PARTITIONED BY (zone)",
