@@ -92,7 +92,7 @@ def test_files_that_no_version_needs_are_removed_when_that_is_asked(
     maintain(spark, plan, Upkeep(vacuum=True, retain_hours=0, is_forced=True), now=TOMORROW)
     assert not orphan.exists()
     assert len(list((tmp_path / "rollup" / "1h").glob("_part=*/*.parquet"))) == 1
-    assert spark.conf.get("spark.databricks.delta.retentionDurationCheck.enabled", "unset") in ("unset", "true")
+    assert spark.conf.get("spark.databricks.delta.retentionDurationCheck.enabled", "true") == "true"
     assert verify(spark, plan, Check()).total == 0
     assert plan.declaration is not None
     file = on_disk(plan.declaration, tmp_path)
