@@ -265,12 +265,12 @@ class _Run:
         return joined(span for tier in tiers for span in events(tier, ends[tier.name]))
 
     def _ends(self, due: Mapping[str, Spans]) -> dict[str, Spans]:
-        """Of what is due, what has to be computed: not windows that never held a row and of which there is no event."""
+        """Of what is due, what has to be computed: not where no window ends, nor where none ever held an event."""
         tiers = {step.tier.name: step.tier for step in self.plan.steps}
         found = {
             name: without(spans, bare(self._coverage(name), tiers[name], self.happened)) for name, spans in due.items()
         }
-        return {name: spans for name, spans in found.items() if spans}
+        return {name: spans for name, spans in found.items() if events(tiers[name], spans)}
 
     def _coverage(self, name: str) -> Coverage:
         return self.storage.known[name].coverage if name in self.storage.known else Coverage()
@@ -343,7 +343,7 @@ class _Run:
 
     def _made(self, number: int, ends: Mapping[str, Spans], *, is_partial: bool = False) -> Sequence[Written]:
         """The due windows of a chunk are written, or those that have not ended."""
-        steps = [step for step in self.plan.steps if events(step.tier, ends.get(step.tier.name, _NOTHING))]
+        steps = [step for step in self.plan.steps if step.tier.name in ends]
         if self.content is None or not steps:
             return ()
         work = Work(

@@ -281,15 +281,6 @@ def test_tables_that_were_filled_with_something_else_are_left_alone(
     )
 
 
-def test_windows_that_have_not_ended_are_not_written_yet(spark: SparkSession, source: str, tmp_path: Path) -> None:
-    rollup, _ = planned(FEW, source, tmp_path / "target")
-    with pytest.raises(StairwiseError) as caught:
-        run(spark, optimize(replace(rollup, partial=True)), Request(span=SPAN))
-    assert str(caught.value) == (
-        "rollup 'trips': partial: true: this version does not write windows that have not ended. Hint: leave it out."
-    )
-
-
 def test_no_events_and_no_window_that_ended(spark: SparkSession, source: str, tmp_path: Path) -> None:
     rollup, plan = planned(FEW, source, tmp_path / "target")
     long_ago = Interval(0, 86_400)
