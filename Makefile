@@ -47,7 +47,8 @@ bench: setup ## measure how good the plans are, and how fast they and the tiers 
 # So many kills, no longer than so many minutes; a seed repeats the choices of a run that failed.
 KILLS ?= 100
 MINUTES ?= 60
-torture: java setup ## kill KILLS=100 runs, with SEED=N as before, and see that tables stay true
+torture: java setup ## trouble of all kinds, then KILLS=100 killed runs, with SEED=N as before: do tables stay true?
+	$(BIN)/pytest -m torture
 	$(BIN)/python -W ignore -m tests.spark_jobs.torture --kills $(KILLS) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 goldens: setup ## rewrite the golden plans and errors, and what the documentation shows; then read the difference

@@ -23,7 +23,7 @@ from stairwise_spark.report import ChunkBegun, Event
 from tests.spark_jobs.torture.audit import Audit
 from tests.spark_jobs.torture.world import DAY, SPAN, World, declaration
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.torture]
 
 _NOON = SPAN.start + DAY // 2
 

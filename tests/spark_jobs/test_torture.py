@@ -11,7 +11,7 @@ import pytest
 from tests.spark_jobs.torture.campaign import Campaign
 from tests.spark_jobs.torture.episodes import Victim
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.torture]
 
 _VICTIMS = (
     *(Victim.DRIVER, Victim.DRIVER, Victim.DRIVER),

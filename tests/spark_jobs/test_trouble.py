@@ -23,7 +23,7 @@ from stairwise_spark.session import sql
 from tests.spark_jobs.torture.audit import Audit
 from tests.spark_jobs.torture.world import DAY, SPAN, World, declaration
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.torture]
 
 _FIRST_DAY = Interval(SPAN.start, SPAN.start + DAY)
 _KILOBYTE = 1_024
