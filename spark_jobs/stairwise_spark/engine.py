@@ -226,6 +226,7 @@ class _Run:
     def done_all(self, startup_seconds: float) -> RunReport:
         """All that is due, chunk by chunk, and the report of it."""
         due = self.findings.due
+        changed = self._changed()
         found = self._pieces() if self.content is not None else []
         whole = hull(joined(span for spans in self._ends(due).values() for span in spans))
         if not self.request.is_dry and found:
@@ -234,7 +235,7 @@ class _Run:
             self._chunk(number, piece, hull(common((piece,), joined([whole]))))
         if not self.request.is_dry:
             self._note(self._patiently(self._made_open))
-        report = self._reported(startup_seconds)
+        report = self._reported(startup_seconds, changed)
         if not self.request.is_dry:
             self._note_rechecks()
             is_news = report.wrote_anything or self.storage.known != self.seen
@@ -432,9 +433,10 @@ class _Run:
     def _changed(self) -> Spans:
         """When the events happened that tables did not hold, or not as they are now."""
         found = (span for each in self.findings.changed for span in each.spans)
-        return joined((*found, *self._read(self._ends(self.findings.due))))
+        always = (Interval(BEGINNING, self.span.end),)
+        return common(joined((*found, *self._read(self._ends(self.findings.due)))), always)
 
-    def _reported(self, startup_seconds: float) -> RunReport:
+    def _reported(self, startup_seconds: float, changed: Spans) -> RunReport:
         files = self.source.files(self.spans_read) if self.spans_read else Files()
         findings = self.findings
         return RunReport(
@@ -446,7 +448,7 @@ class _Run:
                 rows=self.rows_read,
                 files=files.count,
                 bytes=files.bytes,
-                changed=self._changed(),
+                changed=changed,
                 found=tuple((each.way.value, each.why) for each in (*findings.changed, *findings.ignored)),
             ),
             tiers=tuple(self.reports.get(step.tier.name, TierReport.idle(step)) for step in self.plan.steps),

@@ -236,12 +236,22 @@ def _last_end(window: Window, span: Interval) -> int:
             begins = fixed_begins(window, span)
             return begins[-1] + window.range if begins else span.start
         case CalendarWindow():
-            listed = _listed(window, span)
-            return listed[-1].end if listed else span.start
+            return _last_listed(window, span)
         case CumulateWindow(period=period, step=step):
             return max(_last_end(period, span), _last_end(step, span))
         case _:
             assert_never(window)
+
+
+def _last_listed(window: CalendarWindow, span: Interval) -> int:
+    """The end of the last one of those that end in a span, without listing them all; the span's start without any."""
+    width = 64 * DAY_SECONDS
+    while True:
+        start = max(span.start, span.end - width)
+        end = max((each.end for each in windows_ending(window, start, span.end)), default=span.start)
+        if end > span.start or start == span.start:
+            return end
+        width *= 8
 
 
 def _in_fixed(frame: DataFrame, window: FixedWindow, begin: Column, span: Interval) -> DataFrame:

@@ -437,7 +437,7 @@ def test_runs_side_by_side(spark: SparkSession, tmp_path: Path) -> None:
         write = _write(storage, "30s", early)
         slow_frame = write.rows.frame.where(F.udf(waited, "boolean", useArrow=False)("`zone.id`"))
         with ThreadPoolExecutor() as pool:
-            slow = pool.submit(storage.write, "r1", [replace(write, rows=Rows(slow_frame))])
+            slow = pool.submit(storage.write, f"r{other.start}", [replace(write, rows=Rows(slow_frame))])
             _wait(begun.exists)
             try:
                 storage.write("r2", [_write(storage, "30s", other)])
