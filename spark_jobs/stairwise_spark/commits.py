@@ -114,7 +114,9 @@ def changed_files(lines: DataFrame, time: LoggedTime, within: Sequence[Interval]
         F.max("size").alias("size"),
         F.max("deleted").alias("deleted"),
         F.collect_set("schema").alias("schemas"),
-        *(F.max_by(each, F.struct(F.isnotnull(each), "version")).alias(each) for each in ("stats", "partitionValues")),
+        # What removes a file may say less of it than what added it.
+        F.max_by("stats", F.struct(F.contains("stats", F.lit('"minValues"')), "version")).alias("stats"),
+        F.max_by("partitionValues", F.struct(F.isnotnull("partitionValues"), "version")).alias("partitionValues"),
     )
     is_table = F.isnull("path")
     bounded = time.bounded(files.where((F.col("net") != 0) | is_table))

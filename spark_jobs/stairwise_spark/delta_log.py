@@ -122,11 +122,12 @@ def read_log(spark: SparkSession, table: str, version: int, time: EventTime) -> 
 
 
 def _in_reach(value: Column, time: EventTime) -> Column:
-    """The nearest value of the time's column whose microseconds are a BIGINT."""
+    """The nearest value of the time's column whose microseconds are a BIGINT; NULL is none."""
     most = _MOST_OF.get(time.unit)
     if most is None:
         return value
-    return F.greatest(F.lit(-most), F.least(F.lit(most), value.cast("bigint")))
+    nearest = F.greatest(F.lit(-most), F.least(F.lit(most), value.cast("bigint")))
+    return F.when(value.isNotNull(), nearest)  # the least of a number and NULL would be the number
 
 
 def _by_day(bounds: DataFrame) -> list[Row]:
