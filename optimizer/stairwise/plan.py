@@ -173,7 +173,7 @@ class Plan:
                 root = roots[step.tier.name] = roots.get(step.reads, step.reads)
                 steps.setdefault(root, []).append(step)
         made = (Pass(reads=root, steps=tuple(of)) for root, of in steps.items())
-        return tuple(each for each in made if len(each.steps) > 1 or each.steps[0].final is not None)
+        return tuple(each for each in made if len(each.steps) > 1 or any(step.final is not None for step in each.steps))
 
     def check(self, after: str) -> Plan:
         """The plan itself, if it keeps its invariants.

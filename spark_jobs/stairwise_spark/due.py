@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from operator import or_
 
 from stairwise.edges import EdgeSet
 from stairwise.plan import Plan
@@ -93,7 +92,7 @@ def find(question: Question, states: Mapping[str, State], changes_of: ChangesOf)
     for name, span in asked.items():
         for version, stretches in _stale(states[name].coverage, span, question.version):
             stale.setdefault(version, {})[name] = stretches
-    slices = reduce(or_, (step.tier.needs for step in question.plan.steps if step.reads is None))
+    slices = reduce(EdgeSet.__or__, (step.tier.needs for step in question.plan.steps if step.reads is None))
     changed: list[Changes] = []
     ignored: list[Changes] = []
     known = {name: state.coverage for name, state in states.items()}
@@ -110,7 +109,7 @@ def find(question: Question, states: Mapping[str, State], changes_of: ChangesOf)
         spans = changed[-1].spans if followed else ()
         for name, ranges in by_tier.items():
             held_up = joined(touched(tiers[name], span) for span in spans)
-            advanced = Coverage.over((*each, question.version) for each in without(ranges, held_up))
+            advanced = Coverage.over((each.start, each.end, question.version) for each in without(ranges, held_up))
             known[name] = known[name].overlaid(advanced)
     return Findings(
         due={name: _lacking(known[name], question.span, question.version) for name in question.wanted},

@@ -480,7 +480,7 @@ class _Run:
 
 
 def _at(spans: Spans, version: int) -> Coverage:
-    return Coverage.over((*span, version) for span in spans)
+    return Coverage.over((span.start, span.end, version) for span in spans)
 
 
 def _followed_from(rollup: Rollup) -> Callable[[int], int] | None:

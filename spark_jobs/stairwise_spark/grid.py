@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache, reduce
 from itertools import pairwise
 from math import gcd
-from operator import or_
 from typing import NamedTuple, assert_never
 
 from pyspark.sql import Column, DataFrame
@@ -178,7 +177,7 @@ def within(frame: DataFrame, instant: Column, spans: Spans) -> DataFrame:
 def is_within(instant: Column, spans: Spans) -> Column:
     """Whether an instant, in microseconds, is in one of some ranges of seconds."""
     found = ((instant >= micros(span.start)) & (instant < micros(span.end)) for span in spans)
-    return reduce(or_, found, F.lit(False))  # noqa: FBT003 - a literal
+    return reduce(lambda one, other: one | other, found, F.lit(False))  # noqa: FBT003 - a literal
 
 
 def micros(seconds: int) -> Column:

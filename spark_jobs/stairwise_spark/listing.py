@@ -226,9 +226,9 @@ def _short(stamp: Stamp, cut: int) -> Stamp:
 
 def _part(row: object, folder: str) -> Part:
     match row:
-        case [int(modified), str(path), int(size), times]:
+        case [int(modified), str(path), int(size), object() as times]:
             return File(Stamp(modified, folder + path, size), _times(times))
-        case [int(a), str(b), int(c), int(d), str(e), int(f), int(count), str(digest), times]:
+        case [int(a), str(b), int(c), int(d), str(e), int(f), int(count), str(digest), object() as times]:
             return Group(
                 first=Stamp(a, folder + b, c),
                 last=Stamp(d, folder + e, f),

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from math import ceil
-from operator import or_
 from urllib.parse import unquote
 
 from pyspark.errors import AnalysisException, ParseException
@@ -110,7 +109,7 @@ class PinnedSource:
     def _near(self, frame: DataFrame, spans: Spans) -> DataFrame:
         """The rows that may be in some spans, by a filter on the source's own column, by which files are skipped."""
         near = map(self.time.may_be_in, merged(spans, _MOST_COMPARED))
-        return frame.where(reduce(or_, near, F.lit(False)))  # noqa: FBT003 - a literal
+        return frame.where(reduce(lambda one, other: one | other, near, F.lit(False)))  # noqa: FBT003 - a literal
 
     def used(self) -> frozenset[str]:
         """The names of the columns that the rollup looks at, in lower case."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from operator import or_
 
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
@@ -119,7 +118,10 @@ class Work:
         if number is None and not others:
             return within(frame, end, self.due[name])
         return frame.where(
-            reduce(or_, ((column(NUMBER) == of) & is_within(end, self.due[name]) for name, of in numbers.items()))
+            reduce(
+                lambda one, other: one | other,
+                ((column(NUMBER) == of) & is_within(end, self.due[name]) for name, of in numbers.items()),
+            )
         )
 
     def _groups(self) -> dict[str, Step | Pass]:

@@ -77,4 +77,10 @@ def test_two_that_add_the_same_range_do_not_both_land(table: TierTable, tmp_path
         add(table, rows(spark, 1, 7), 1, 7)
     add(table, rows(spark, 1, 8), 1, 8)
     found = table.now().groupBy("_part", "hour").count().collect()
-    assert sorted(tuple(row) for row in found) == [(1, 7, 100), (1, 8, 100), (2, 1, 100), (3, 1, 1), (4, 1, 100)]
+    assert sorted((row[0], row[1], row[2]) for row in found) == [
+        (1, 7, 100),
+        (1, 8, 100),
+        (2, 1, 100),
+        (3, 1, 1),
+        (4, 1, 100),
+    ]

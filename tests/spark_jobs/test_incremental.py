@@ -230,6 +230,7 @@ def test_ranges_side_by_side_all_end_well_and_compute_once(small: Life) -> None:
     plan = optimize(small.rollup)
     hours = [Interval(FIRST + hour * HOUR, FIRST + (hour + 2) * HOUR) for hour in range(1, 9, 2)]
     with ThreadPoolExecutor(len(hours)) as pool:
-        reports = list(pool.map(lambda span: run(small.spark, plan, Request(span=span)), hours))
+        runs = [pool.submit(run, small.spark, plan, Request(span=span)) for span in hours]
+        reports = [each.result() for each in runs]
     assert [written(report)["10m"] for report in reports] == [12] * len(hours)
     small.check(9)
