@@ -54,7 +54,7 @@ def test_exactly_the_slices_that_differ_are_found(lake: Lake, *, has_vectors: bo
     if has_vectors:
         lake.do("ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableDeletionVectors' = true)")
     first = lake.version
-    for statements, wanted in STEPS if has_vectors else (STEPS[0], STEPS[1], STEPS[3]):
+    for statements, wanted in STEPS if has_vectors else STEPS[:3]:
         since = lake.version
         lake.do(*statements)
         answer = check(lake, since)
