@@ -21,14 +21,13 @@ from generators import Generator, Recipe, Seeding, Shape, draw
 from other_engines import DuckDb, OtherEngine, Polars
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from runs import AGGREGATES, SHARING, computed, declared, in_turn, nowhere, planned
+from runs import AGGREGATES, SHARING, Row, computed, declared, faster, in_turn, nowhere, planned, slower
 
 from stairwise.options import Algorithm, Options
 from stairwise.plan import Plan
 from stairwise_spark.engine import Request, run
 from stairwise_spark.session import SessionOptions, open_session
 
-HEADER = ("work", "ours, s", "beside it, s", "ratio", "target")
 ROWS = 20_000_000
 SEQUENCE = tuple(f"{seconds}s" for seconds in range(20, 211, 10))
 # Spark's own windows make a copy of an event for each of them: of so many events one, where they would not finish.
@@ -36,8 +35,6 @@ SAMPLES = {60: 200, 1_440: 5_000}
 
 FEW = 5
 """Each fifth window has the same code as all of them, and warms it up sooner."""
-
-Row = tuple[str, ...]
 
 
 class Goals(NamedTuple):
@@ -96,9 +93,9 @@ class Bench:
                 warmers={1: partial(self._by_window, events, SEQUENCE[::FEW])},
             )
             name = f"20 windows, {events.name}, nothing written"
-            yield _times(f"{name} / one window() query each", ours, theirs, goals.computing)
-            yield _share(f"{name} / the finest tier alone", ours, finest, goals.finest)
-            yield _share(f"the finest tier, {events.name} / a scan that keeps nothing", finest, scan, "")
+            yield faster(f"{name} / one window() query each", ours, theirs, goals.computing)
+            yield slower(f"{name} / the finest tier alone", ours, finest, goals.finest)
+            yield slower(f"the finest tier, {events.name} / a scan that keeps nothing", finest, scan, "")
 
     def random(self) -> Iterator[Row]:
         """Windows with few divisors in common."""
@@ -111,7 +108,7 @@ class Bench:
             partial(self._by_window, dense, windows),
             warmers={1: partial(self._by_window, dense, windows[::FEW])},
         )
-        yield _times("20 windows of RandomGen, dense, nothing written / one window() query each", ours, theirs, "8 x")
+        yield faster("20 windows of RandomGen, dense, nothing written / one window() query each", ours, theirs, "8 x")
 
     def writing(self) -> Iterator[Row]:
         """Twenty Delta tables from a Delta table, and one with all."""
@@ -126,7 +123,7 @@ class Bench:
             )
             for (layout, goal), seconds in zip(layouts.items(), ours, strict=True):
                 name = f"20 windows, {events.name}, Delta to Delta, layout {layout} / one query and table each"
-                yield _times(name, seconds, theirs, goal)
+                yield faster(name, seconds, theirs, goal)
 
     def hopping(self) -> Iterator[Row]:
         """Overlapping windows against Spark's own, which are asked for a few of the events only."""
@@ -139,8 +136,8 @@ class Bench:
             (own,) = in_turn(partial(nowhere, _grouped(few, F.window("ts", f"{10 * overlap} seconds", "10 seconds"))))
             few.unpersist()
             name = f"hopping, overlap {overlap:,} / Spark's window() on 1 of {times:,.0f} events, times that"
-            yield _times(name, seconds, own * times, GOALS_HOPPING[overlap])
-        yield _share("hopping, overlap 1,440 / overlap 2", ours[-1], least, "1.3")
+            yield faster(name, seconds, own * times, GOALS_HOPPING[overlap])
+        yield slower("hopping, overlap 1,440 / overlap 2", ours[-1], least, "1.3")
 
     def without_reduction(self) -> Iterator[Row]:
         """Almost every event is a group of its own: nothing is to be gained by sharing."""
@@ -151,7 +148,7 @@ class Bench:
             partial(computed, self.spark, plan, events),
             partial(self._by_window, events, windows),
         )
-        yield _share("4 windows, a million keys, nothing written / one window() query each", ours, theirs, "1.05")
+        yield slower("4 windows, a million keys, nothing written / one window() query each", ours, theirs, "1.05")
 
     def others(self) -> Iterator[Row]:
         """Twenty windows, without writing them, by engines that need no cluster."""
@@ -168,7 +165,7 @@ class Bench:
                 *(partial(engine.computed, events.path, plans[way]) for engine, way in sides),
             )
             for (engine, way), beside in zip(sides, theirs, strict=True):
-                yield _times(f"20 windows, {events.name}, nothing written / {engine.name}, {way}", ours, beside, "")
+                yield faster(f"20 windows, {events.name}, nothing written / {engine.name}, {way}", ours, beside, "")
 
     def predicted(self) -> Iterator[Row]:
         """Predicted seconds beside measured ones."""
@@ -185,7 +182,7 @@ class Bench:
             partial(self._run, plans[1], large),
             warmers={1: partial(self._run, plans[0], small)},
         )
-        yield _share(f"20 windows, dense, Delta to Delta, {large.rows:,} rows / {small.rows:,}", ours, theirs, "11")
+        yield slower(f"20 windows, dense, Delta to Delta, {large.rows:,} rows / {small.rows:,}", ours, theirs, "11")
         yield f"peak memory of the JVM with {large.rows:,} rows, GB", f"{_peak_memory():.1f}", "", "", "6"
 
     def _made(self, kind: Events, times: int = 1) -> Events:
@@ -236,14 +233,6 @@ def _grouped(frame: DataFrame, window: Column) -> DataFrame:
     v = F.col("v")
     states = (F.count(F.lit(1)), F.sum(v), F.min(v), F.max(v))
     return frame.groupBy("k", window).agg(*(s.alias(name) for s, name in zip(states, AGGREGATES, strict=True)))
-
-
-def _times(name: str, ours: float, theirs: float, goal: str) -> Row:
-    return name, f"{ours:.2f}", f"{theirs:.2f}", f"{theirs / ours:.3g} x", goal
-
-
-def _share(name: str, ours: float, theirs: float, goal: str) -> Row:
-    return name, f"{ours:.2f}", f"{theirs:.2f}", f"{ours / theirs:.2f}", goal
 
 
 def _peak_memory() -> float:

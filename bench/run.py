@@ -1,8 +1,9 @@
 """Measure the planner and the engine, and write the tables of ``docs/benchmarks.md``.
 
-    python bench/run.py                             everything (three quarters of an hour), as make bench does
+    python bench/run.py                             everything (more than an hour), as make bench does
     python bench/run.py speed                       one part
     python bench/run.py engine --only others        one section of it
+    python bench/run.py truth                       what goes on over time
     python bench/run.py quality --sizes 5 --seeds 3    a look; prints, and writes nothing
     python bench/run.py engine --rows 2000000       likewise
 
@@ -26,6 +27,8 @@ from types import MappingProxyType
 import engine_speed
 import plan_quality
 import plan_speed
+import truth_speed
+from runs import HEADER, Row
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "benchmarks.md"
@@ -61,7 +64,15 @@ pass, without commits and without the bytes of a table. Each section has the com
 measured.
 """
 
-ENGINE_TITLE = "Events to tiers"
+TRUTH = """\
+Seconds of wall clock in one warm session, the sides in turn, medians of eight rounds after four that warm it. Ten
+windows of 1 minute to 1 day, in one table where nothing else is said. A year of hourly runs is laid out by another
+writer of Delta tables, hour by hour, with the rows and claims of as many runs, and checkpoints; nothing was compacted.
+"By hand" is what one writes without Stairwise: the minutes from the new events, kept in memory, the other windows from
+them and from the hours of the table, one append each, of what was asked for blindly.
+"""
+
+ENGINE_TITLE, TRUTH_TITLE = "Events to tiers", "Over time"
 NOTES: Mapping[str, str] = MappingProxyType(
     {
         "computing": """\
@@ -71,6 +82,14 @@ load, which a single tier has not; the rest is the scan and its grouping, a seco
     }
 )
 """What bounds the rows of a section that are not where they should be."""
+SECTIONS: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        ENGINE_TITLE: (ENGINE, tuple(engine_speed.SECTIONS)),
+        TRUTH_TITLE: (TRUTH, tuple(truth_speed.SECTIONS)),
+    }
+)
+"""Parts that are written section by section: what stands before, and their order."""
+PARTS = ("quality", "speed", "engine", "truth")
 
 
 class _Given(argparse.Namespace):
@@ -83,19 +102,19 @@ class _Given(argparse.Namespace):
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Measure how good plans are and how fast they come.")
-    parser.add_argument("parts", nargs="*", metavar="PART", help="quality, speed, engine (default: all)")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)} (default: all)")
     parser.add_argument("--sizes", default="", metavar="N,N", help="window set sizes; nothing is written then")
     parser.add_argument(
         "--seeds", type=int, default=plan_quality.SEEDS, metavar="K", help="sets of each kind; likewise"
     )
-    sections = ", ".join(engine_speed.SECTIONS)
+    sections = [*engine_speed.SECTIONS, *truth_speed.SECTIONS]
     parser.add_argument(
         "--only",
         action="append",
         default=[],
-        choices=engine_speed.SECTIONS,
+        choices=sections,
         metavar="SECTION",
-        help=f"of the engine, also several: {sections}",
+        help=f"of the engine, or of what goes on over time, also several: {', '.join(sections)}",
     )
     parser.add_argument(
         "--rows",
@@ -105,9 +124,9 @@ def main() -> int:
         help="of the engine's events; nothing is written then",
     )
     given = parser.parse_args(namespace=_Given())
-    parts = given.parts or ["quality", "speed", "engine"]
-    if not {*parts} <= {"quality", "speed", "engine"}:
-        parser.error(f"parts are quality, speed and engine, not {' '.join(parts)}")
+    parts = given.parts or PARTS
+    if not {*parts} <= {*PARTS}:
+        parser.error(f"parts are {', '.join(PARTS)}, not {' '.join(parts)}")
     sizes = tuple(int(size) for size in given.sizes.split(",") if size)
     is_whole = not sizes and given.seeds == plan_quality.SEEDS
     code = 0
@@ -121,7 +140,10 @@ def main() -> int:
         _publish("How fast", SPEED, plan_speed.HEADER, speeds, [], is_whole=is_whole)
     if "engine" in parts:
         for name, rows in engine_speed.engine_speed(given.only, given.rows):
-            _publish_section(name, list(_shown(rows)), is_whole=given.rows == engine_speed.ROWS)
+            _publish_section(ENGINE_TITLE, name, list(_shown(rows)), is_whole=given.rows == engine_speed.ROWS)
+    if "truth" in parts:
+        for name, rows in truth_speed.truth_speed(given.only):
+            _publish_section(TRUTH_TITLE, name, list(_shown(rows)), is_whole=True)
     return code
 
 
@@ -141,16 +163,17 @@ def _publish(
         _write(_parts() | {title: body})
 
 
-def _publish_section(name: str, rows: Sequence[Sequence[str]], *, is_whole: bool) -> None:
-    """Print a section of the engine's part, and put it in its place, leaving the other sections as they are."""
+def _publish_section(title: str, name: str, rows: Sequence[Row], *, is_whole: bool) -> None:
+    """Print a section of a part, and put it in its place, leaving the other sections as they are."""
+    introduction, order = SECTIONS[title]
     note = f"\n{NOTES[name]}" if name in NOTES else ""
-    section = f"{_circumstances()}\n\n{_table(engine_speed.HEADER, rows)}{note}"
+    section = f"{_circumstances()}\n\n{_table(HEADER, rows)}{note}"
     print(f"\n### {name}\n\n{section}")
     if is_whole:
         parts = _parts()
-        known = dict(_split(parts.get(ENGINE_TITLE, ""), "\n### ")) | {name: section}
-        texts = [f"### {each}\n\n{known[each]}" for each in engine_speed.SECTIONS if each in known]
-        _write(parts | {ENGINE_TITLE: "\n".join([ENGINE, *texts])})
+        known = dict(_split(parts.get(title, ""), "\n### ")) | {name: section}
+        texts = [f"### {each}\n\n{known[each]}" for each in order if each in known]
+        _write(parts | {title: "\n".join([introduction, *texts])})
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

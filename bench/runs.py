@@ -26,6 +26,8 @@ from stairwise_spark.work import Work
 AGGREGATES: Mapping[str, str] = MappingProxyType({"n": "count()", "total": "sum(v)", "low": "min(v)", "high": "max(v)"})
 SHARING = Options(pricing=Pricing.PAPER)
 """The plan of the paper's model, which always shares."""
+HEADER = ("work", "ours, s", "beside it, s", "ratio", "target")
+Row = tuple[str, ...]
 ROUNDS, LONG, WARM = 3, 12.0, 8.0
 """A side is measured so often, unless it has taken so many seconds by then; before, it runs for so long."""
 
@@ -103,3 +105,13 @@ def in_turn(
             side()
             taken.append(time.perf_counter() - started)
     return [median(each) for each in seconds]
+
+
+def faster(name: str, ours: float, theirs: float, goal: str) -> Row:
+    """A row that says how many times as fast ours is."""
+    return name, f"{ours:.2f}", f"{theirs:.2f}", f"{theirs / ours:.3g} x", goal
+
+
+def slower(name: str, ours: float, theirs: float, goal: str) -> Row:
+    """A row that says how much ours takes of what the other one does."""
+    return name, f"{ours:.2f}", f"{theirs:.2f}", f"{ours / theirs:.2f}", goal

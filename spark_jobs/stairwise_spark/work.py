@@ -20,6 +20,7 @@ from stairwise.plan import Pass, Plan, Step
 from stairwise.windowing import Interval
 from stairwise_spark.arrangement import SMALL_S
 from stairwise_spark.compute import Content, computed, events, finer, is_finer_cheaper
+from stairwise_spark.errors import translating
 from stairwise_spark.grid import is_within, within
 from stairwise_spark.names import column
 from stairwise_spark.observed import number
@@ -31,6 +32,14 @@ from stairwise_spark.together import distributed, made_together
 
 _Make = Callable[[Step, DataFrame, Content, Interval], DataFrame]
 """Makes the rows of a step from those of what it reads, for the windows that end in a range."""
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A frame that is kept in memory, and whether it is there yet."""
+
+    frame: DataFrame
+    is_there: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -63,7 +72,7 @@ class Work:
     spans: list[Interval] = field(default_factory=list[Interval])
     _needed: dict[str, Spans] = field(default_factory=dict[str, Spans])
     _missing: dict[str, Spans] = field(default_factory=dict[str, Spans])
-    _kept: dict[str, DataFrame] = field(default_factory=dict[str, DataFrame])
+    _kept: dict[int, _Kept] = field(default_factory=dict[int, "_Kept"])
 
     def __post_init__(self) -> None:
         """Work out what is needed of each tier, and what of that has to be computed; readers before what they read."""
@@ -154,17 +163,18 @@ class Work:
         """The rows of a step, or of those of a pass; kept in memory if they are used several times."""
         if isinstance(group, Step):
             frame = self._frame(group, found)
-            kept = self._kept_in_memory(group, distributed(frame, self.content.keys)) if is_kept else frame
+            kept = self._kept_in_memory(group, distributed(frame, self.content.keys), found) if is_kept else frame
             return {group.tier.name: Rows(kept)}
         steps = group.steps
         if steps[0].tier.name == group.reads:
-            parent = self._from_events(steps[0], self._missing[group.reads], finer)
+            parent = distributed(self._from_events(steps[0], self._missing[group.reads], finer), self.content.keys)
         else:
             parent = found[group.reads].alone()
-        parent = parent if group.reads in self._kept else distributed(parent, self.content.keys)
+            if id(found[group.reads].frame) not in self._kept:
+                parent = distributed(parent, self.content.keys)
         wanted = {step.tier.name for step in steps if step.tier.name in self.due or self._is_read_beside(step, steps)}
         made = made_together(parent, self.content, steps, self._missing, wanted)
-        made = self._kept_in_memory(steps[0], made) if is_kept else made
+        made = self._kept_in_memory(steps[0], made, found) if is_kept else made
         return {step.tier.name: Rows(made, number) for number, step in enumerate(steps, 1) if step.tier.name in wanted}
 
     def _is_read_beside(self, step: Step, steps: Sequence[Step]) -> bool:
@@ -178,8 +188,8 @@ class Work:
 
     def release(self) -> None:
         """What was kept in memory is let go."""
-        for frame in self._kept.values():
-            frame.unpersist()
+        for kept in self._kept.values():
+            kept.frame.unpersist()
 
     def _frame(self, step: Step, found: Mapping[str, Rows]) -> DataFrame:
         """What is missing, computed, and the rest from the table."""
@@ -226,9 +236,19 @@ class Work:
         name = step.tier.name
         return without(wanted, without(self.available.get(name, ()), self.due.get(name, ())))
 
-    def _kept_in_memory(self, step: Step, frame: DataFrame) -> DataFrame:
-        """The frame, computed once; what is made of it stays where it lies."""
-        self._kept[step.tier.name] = frame.persist(StorageLevel.MEMORY_AND_DISK)
+    def _kept_in_memory(self, step: Step, frame: DataFrame, found: Mapping[str, Rows]) -> DataFrame:
+        """The frame, computed once; what is made of it stays where it lies.
+
+        What it reads is computed before, if that is kept too. Two that are used side by side would be waited for for
+        ever if the inner one failed: Spark then holds each of them until it has the other.
+        """
+        parent = found.get(step.reads or "")
+        inner = None if parent is None else self._kept.get(id(parent.frame))
+        if inner is not None and not inner.is_there:
+            with translating(f"tier {step.reads}"):
+                inner.frame.count()
+            inner.is_there = True
+        self._kept[id(frame)] = _Kept(frame.persist(StorageLevel.MEMORY_AND_DISK))
         return frame
 
 

@@ -147,7 +147,10 @@ def streaming(repository: Path) -> subprocess.Popen[bytes]:
     """A process that has planned one line, and waits for the next."""
     line, environment = command(repository, "plan", "--windows", "-")
     pipe = subprocess.PIPE
+    # A process that was started in the background has been told to heed no interrupts, and so would this one be.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     process = subprocess.Popen(line, env=environment, stdin=pipe, stdout=pipe, stderr=pipe)
+    signal.signal(signal.SIGINT, before)
     assert process.stdin
     assert process.stdout
     process.stdin.write(b"5m\n")

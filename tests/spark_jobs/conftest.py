@@ -14,7 +14,11 @@ from stairwise_spark.session import SessionOptions, open_session
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     folder = tmp_path_factory.mktemp("spark")
     conf = {
-        "spark.driver.memory": "1g",
+        "spark.driver.memory": "2g",
+        # What it remembers of thousands of queries would fill it.
+        "spark.sql.ui.retainedExecutions": "5",
+        "spark.ui.retainedJobs": "5",
+        "spark.ui.retainedStages": "5",
         "spark.local.dir": str(folder / "local"),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
     }

@@ -13,6 +13,7 @@ from stairwise.span import Lookback
 from stairwise.windowing import Interval
 from stairwise_spark.changes import Changes, Listing, Recheck, Way, changes, listing_of
 from stairwise_spark.expressions import direct
+from stairwise_spark.listing import File, Stamp, ordered
 from stairwise_spark.source import FILES, PinnedSource, open_source
 from tests.spark_jobs.lake import ALWAYS, HOURS, slices
 
@@ -71,6 +72,18 @@ def test_files_that_come_and_go(spark: SparkSession, tmp_path: Path) -> None:
     answer, _ = found(again(), later)
     assert slices(answer) == set(range(10))
     assert answer.why == "2 files were removed or written again, so all the time of these and of those that came"
+
+
+def test_of_files_that_came_in_a_group_all_the_time_is_due(spark: SparkSession, tmp_path: Path) -> None:
+    """They are not known by name, so they cannot be looked into."""
+    write(spark, tmp_path / "a.parquet", 0)
+    source = opened(spark, Source(path=str(tmp_path), format="parquet", time="at"))
+    files = [File(Stamp(number, f"file:/{number}", 1), Interval(3600, 3700 + number)) for number in range(3_000)]
+    many = Listing.decode(ordered(files).encode())
+    answer = changes(source, None, HOURS, ALWAYS, files=(Listing(), many))
+    assert slices(answer) == {1}
+    assert answer.why == "3,000 files were added, more than are named one by one, so all the time of these"
+    assert answer.late_rows is None
 
 
 def test_queries_have_the_lookback_or_nothing(spark: SparkSession) -> None:

@@ -192,6 +192,16 @@ def test_a_fold_may_start_at_any_record() -> None:
             assert whole == folded("5m", commits, [])
 
 
+@pytest.mark.parametrize(
+    ("of", "asked", "version"),
+    [("a", "a", 5), ("a", None, 5), (None, None, 5), ("a", "b", DOUBTFUL), (None, "b", DOUBTFUL)],
+)
+def test_what_is_said_of_another_source_is_doubtful(of: str | None, asked: str | None, version: int) -> None:
+    """A claim that names none was made when there was none to be told from others."""
+    claim = Claim(run="r", plan="p", tiers=(("5m", Coverage.over([(0, 3, 5)])),), source=of)
+    assert folded("5m", [Commit(0, claim)], [], asked) == Coverage.over([(0, 3, version)])
+
+
 @dataclass(frozen=True, slots=True)
 class _Run:
     """A run over one window: it reads what is known, writes, and records what made no commit; it may end at any point.

@@ -171,8 +171,11 @@ def test_windows_that_have_not_ended_are_marked(small: Life) -> None:
     life.append((30, 31))
     assert written(life.run(26)) == {"day_in_europe_paris": 1}
     assert partial() == [("day_in_europe_paris", 8 * 6 * 3)]
+    # What has ended stays as it is, even if one asks for less than was asked for before.
+    assert not life.run(23).wrote_anything
     life.run(47)
     assert partial() == []
+    assert not life.run(26).wrote_anything
     life.check(47)
 
 
@@ -212,6 +215,22 @@ def test_sources_without_a_log(small: Life, kind: str) -> None:
     if kind == "parquet":
         assert (report.late_rows, written(report)["10m"]) == (9, 9)
         assert not life.run(31).wrote_anything
+
+
+def test_only_who_looked_at_everything_has_looked_back(small: Life) -> None:
+    rollup = replace(
+        small.rollup,
+        source=Source(sql=f"SELECT * FROM parquet.`{small.path}`", time="at"),  # noqa: S608 - a path of this test
+        lookback=(Lookback.parse("1 day weekly"),),
+    )
+    life = Life(small.spark, rollup)
+    life.events([(0, 30)], 600, 3).write.parquet(small.path)
+    part: Sequence[dict[str, object]] = ({"tiers": ("10m",)}, {"span": Interval(FIRST + 29 * HOUR, FIRST + 30 * HOUR)})
+    life.run(30)
+    for more in part:
+        run(life.spark, optimize(rollup), Request(**{"span": Due(until=FIRST + 30 * HOUR), **more}))  # type: ignore[arg-type]
+    assert written(life.run(30))["10m"] == 144
+    assert not life.run(30).wrote_anything
 
 
 def test_a_source_that_was_made_anew_is_another_one(small: Life) -> None:
