@@ -4,6 +4,7 @@
     python bench/run.py speed                       one part
     python bench/run.py engine --only others        one section of it
     python bench/run.py truth                       what goes on over time
+    python bench/run.py airflow                     what Airflow adds
     python bench/run.py quality --sizes 5 --seeds 3    a look; prints, and writes nothing
     python bench/run.py engine --rows 2000000       likewise
 
@@ -24,6 +25,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 
+import airflow_speed
 import engine_speed
 import plan_quality
 import plan_speed
@@ -72,7 +74,13 @@ writer of Delta tables, hour by hour, with the rows and claims of as many runs, 
 them and from the hours of the table, one append each, of what was asked for blindly.
 """
 
-ENGINE_TITLE, TRUTH_TITLE = "Events to tiers", "Over time"
+AIRFLOW = """\
+Medians, in one process. Parsing is the making of the DAG, the plan of its declaration included, and its serialisation.
+Hourly runs of four windows over 120,000 events are driven by Airflow's own test of a DAG, with ``spark-submit`` on this
+machine: each has a JVM of its own.
+"""
+
+ENGINE_TITLE, TRUTH_TITLE, AIRFLOW_TITLE = "Events to tiers", "Over time", "In Airflow"
 NOTES: Mapping[str, str] = MappingProxyType(
     {
         "computing": """\
@@ -86,10 +94,11 @@ SECTIONS: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
     {
         ENGINE_TITLE: (ENGINE, tuple(engine_speed.SECTIONS)),
         TRUTH_TITLE: (TRUTH, tuple(truth_speed.SECTIONS)),
+        AIRFLOW_TITLE: (AIRFLOW, tuple(airflow_speed.SECTIONS)),
     }
 )
 """Parts that are written section by section: what stands before, and their order."""
-PARTS = ("quality", "speed", "engine", "truth")
+PARTS = ("quality", "speed", "engine", "truth", "airflow")
 
 
 class _Given(argparse.Namespace):
@@ -107,14 +116,14 @@ def main() -> int:
     parser.add_argument(
         "--seeds", type=int, default=plan_quality.SEEDS, metavar="K", help="sets of each kind; likewise"
     )
-    sections = [*engine_speed.SECTIONS, *truth_speed.SECTIONS]
+    sections = [*engine_speed.SECTIONS, *truth_speed.SECTIONS, *airflow_speed.SECTIONS]
     parser.add_argument(
         "--only",
         action="append",
         default=[],
         choices=sections,
         metavar="SECTION",
-        help=f"of the engine, or of what goes on over time, also several: {', '.join(sections)}",
+        help=f"of the parts after speed, also several: {', '.join(sections)}",
     )
     parser.add_argument(
         "--rows",
@@ -141,9 +150,12 @@ def main() -> int:
     if "engine" in parts:
         for name, rows in engine_speed.engine_speed(given.only, given.rows):
             _publish_section(ENGINE_TITLE, name, list(_shown(rows)), is_whole=given.rows == engine_speed.ROWS)
-    if "truth" in parts:
-        for name, rows in truth_speed.truth_speed(given.only):
-            _publish_section(TRUTH_TITLE, name, list(_shown(rows)), is_whole=True)
+    for part, title, sections_of in (
+        ("truth", TRUTH_TITLE, truth_speed.truth_speed),
+        ("airflow", AIRFLOW_TITLE, airflow_speed.airflow_speed),
+    ):
+        for name, rows in sections_of(given.only) if part in parts else ():
+            _publish_section(title, name, list(_shown(rows)), is_whole=True)
     return code
 
 

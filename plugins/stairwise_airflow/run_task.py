@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any  # noqa: TID251 - as Airflow's operators have it
+from typing import TYPE_CHECKING, Any  # noqa: TID251 - as Airflow's operators have it
 
 from airflow.sdk import DAG, Asset, Context, Param
 from airflow.sdk.definitions._internal.contextmanager import DagContext
 
 from stairwise_airflow.assets import assets_of, emit
 from stairwise_airflow.errors import refusal
+from stairwise_airflow.lineage import lineage
 from stairwise_airflow.links import ReportLink
 from stairwise_airflow.reach import Extent, Occasion, Reach, settle
 from stairwise_airflow.reports import Document, Report
 from stairwise_airflow.settings import Settings
 from stairwise_airflow.task import RollupTask
+
+if TYPE_CHECKING:
+    from airflow.providers.openlineage.extractors import OperatorLineage
+    from openlineage.client.event_v2 import Dataset
+    from openlineage.client.facet_v2 import RunFacet
 
 _PARAMS = {
     "start": "Write the windows that end after this instant, whatever was done before. Empty: those of the run.",
@@ -61,6 +67,7 @@ class RollupRun(RollupTask):
         self.extent = Extent(extent)
         self.tiers = tuple(tiers)
         self.restate = restate
+        self.report: Report | None = None
         self.add_outlets([*assets_of(self.declaration, self.tiers), *outlets])
         _offer_range(DagContext.get_current() or kwargs.get("dag"))
 
@@ -80,6 +87,10 @@ class RollupRun(RollupTask):
         place = self.prepare(context, self.arguments(self.reach(context)))
         returned: object = super().resume_execution(next_method, next_kwargs, context)
         return self.told(context, self.heard(returned, place))
+
+    def get_openlineage_facets_on_complete(self, _instance: object) -> OperatorLineage[Dataset, RunFacet] | None:
+        """What was read and written, for the provider of OpenLineage, if there is one."""
+        return None if self.report is None else lineage(self.declaration, self.report)
 
     def arguments(self, reach: Reach) -> tuple[str, ...]:
         """The options of the engine's command."""
@@ -115,7 +126,7 @@ class RollupRun(RollupTask):
             return None
         if answer.get("schema") != "stairwise.run/1":
             raise refusal(f"the program answered with {answer.get('schema')}.", "use run_plan.py of this version.")
-        report = Report.of(answer)
+        self.report = report = Report.of(answer)
         for line in summary(report):
             self.log.info("%s", line)
         changed = emit(context, self.declaration, report, Settings.read().most_partition_events)

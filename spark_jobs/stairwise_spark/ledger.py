@@ -32,7 +32,7 @@ from stairwise_spark.coverage import Coverage, State
 from stairwise_spark.errors import CONFLICTS, RunError
 from stairwise_spark.session import sql
 from stairwise_spark.shapes import is_list, is_object
-from stairwise_spark.tables import Definition, Place, Table, TierTable, literal
+from stairwise_spark.tables import Definition, Place, Table, TierTable, literal, new_mark
 
 _COLUMNS = StructType(
     [
@@ -162,7 +162,7 @@ class Ledger:
             comments={},
             partitions=(_KIND,),
         )
-        self._table = TierTable.make(self.spark, self.place, definition)
+        self._table = TierTable.make(self.spark, self.place, definition, new_mark())
 
     def summaries(self) -> tuple[Summary, ...]:
         """What the newest commits knew, the newest first; one Spark job. The newest one is the summary from now on."""

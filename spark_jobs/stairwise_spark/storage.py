@@ -27,11 +27,11 @@ from stairwise.rollup import Catalog, Layout, Rollup
 from stairwise.tiers import Kind, Tier
 from stairwise.windowing import Interval
 from stairwise_spark.arrangement import PART, Arrangement
-from stairwise_spark.coverage import State, folded
+from stairwise_spark.coverage import Coverage, State, folded
 from stairwise_spark.errors import BusyError, RunError, translating
 from stairwise_spark.ledger import Known, Ledger, Summary, digested, installed_version
 from stairwise_spark.names import column
-from stairwise_spark.tables import Definition, Place, TierTable
+from stairwise_spark.tables import Definition, Place, TierTable, new_mark
 from stairwise_spark.tier_logs import Log, logs
 from stairwise_spark.transaction import Transaction
 from stairwise_spark.writes import Write, Written, instant, parts
@@ -150,13 +150,15 @@ class Storage:
             place: self._tier_definition(tiers, [schemas[tier] for tier in tiers]) for place, tiers in places.items()
         }
         first, others = list(definitions.items())[:1], list(definitions.items())[1:]
-        for place, definition in first:
-            self._make(place, definition)
+        are_new = [self._make(place, definition) for place, definition in first]
         with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
-            making = [pool.submit(self._make_ledger), *(pool.submit(self._make, *other) for other in others)]
-            for each in making:
-                each.result()
+            ledger = pool.submit(self._make_ledger)
+            are_new += pool.map(lambda other: self._make(*other), others)
+            ledger.result()
         self._is_made = schemas.keys() >= self.tiers.keys()
+        if self._is_made and all(are_new):
+            self._states = {tier: State(0, Coverage()) for tier in self.tiers}
+            self._is_seen = True
         self.remember({})
 
     def states(self) -> dict[str, State]:
@@ -287,8 +289,9 @@ class Storage:
         if self._look_again(summaries):
             return
         self._tables.clear()
-        tables = {tier: table for tier in self.tiers if (table := self._find(self.place(tier))) is not None}
-        if not self._read_logs(tables, summaries):
+        with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
+            list(pool.map(self._find, dict.fromkeys(map(self.place, self.tiers))))
+        if not self._read_logs(self.tables(), summaries):
             raise BusyError(f"rollup {self.rollup.name}: somebody replaces its tables.", hint="run again.")
 
     def _look_again(self, summaries: Sequence[Summary]) -> bool:
@@ -342,9 +345,12 @@ class Storage:
             before, made=made, tiers={**before.tiers, **known}, source=self.source or before.source
         )
 
-    def _make(self, place: Place, definition: Definition) -> None:
+    def _make(self, place: Place, definition: Definition) -> bool:
+        """Whether the table was made now."""
         with translating(f"table {place}"):
-            self._tables[place] = TierTable.make(self.spark, place, definition)
+            mark = new_mark()
+            self._tables[place] = TierTable.make(self.spark, place, definition, mark)
+        return self._tables[place].mark == mark
 
     def _make_ledger(self) -> None:
         with translating(f"table {self.ledger.place}"):

@@ -227,13 +227,14 @@ class TierTable(Table):
     mark: str
 
     @classmethod
-    def make(cls, spark: SparkSession, place: Place, definition: Definition) -> TierTable:
+    def make(cls, spark: SparkSession, place: Place, definition: Definition, mark: str) -> TierTable:
         """The table, which now is there; one that was there before is kept as it is, but for the plan it follows.
+
+        A new one has the mark.
 
         Raises:
             RunError: Something else is there, or a table of ours with other columns or for another rollup.
         """
-        mark = uuid4().hex[:16]
         there = _made(spark, place, definition, mark)
         if there is None:
             _clear(place)
@@ -293,6 +294,11 @@ class TierTable(Table):
     def at(self, version: int) -> DataFrame:
         """The rows that the table had at a version."""
         return self.spark.read.format("delta").option("versionAsOf", version).load(self.location)
+
+
+def new_mark() -> str:
+    """What no other table has."""
+    return uuid4().hex[:16]
 
 
 def _bare(path: str) -> str:

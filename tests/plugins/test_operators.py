@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -51,6 +51,19 @@ def test_a_group_has_a_task_for_each_tier_with_the_edges_of_the_plan(known: Know
     assert edges == {("trips.15m", "trips.1h"), ("trips.1h", "trips.day_in_europe_paris")}
     assert known(dag).test(logical_date=SIX).state == "success"
     assert [call[call.index("--tiers") + 1] for call in calls(tmp_path)] == ["15m", "1h", "day_in_europe_paris"]
+
+
+def test_a_tier_that_fails_is_made_again_alone(known: Known, tmp_path: Path) -> None:
+    file = program(tmp_path)
+    (tmp_path / "fails once").write_text("day_in_europe_paris", encoding="utf-8")
+    with hourly("again") as dag:
+        RollupTaskGroup(rollup=TRIPS, conn_id="connect", program=file, retries=1, retry_delay=timedelta())
+    run = known(dag).test(logical_date=SIX)
+    assert run.state == "success"
+    tries = {task.task_id: task.try_number for task in run.get_task_instances()}
+    assert tries == {"trips.15m": 1, "trips.1h": 1, "trips.day_in_europe_paris": 2}
+    tiers = [call[call.index("--tiers") + 1] for call in calls(tmp_path)]
+    assert tiers == ["15m", "1h", "day_in_europe_paris", "day_in_europe_paris"]
 
 
 def test_an_error_of_the_declaration_is_not_tried_again(

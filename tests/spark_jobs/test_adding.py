@@ -26,9 +26,9 @@ def table(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -
         owner="trips", plan="p", version="1", comment="", columns=COLUMNS, comments={}, partitions=(PART,)
     )
     if request.param == "path":
-        return TierTable.make(spark, Place.at(str(tmp_path / "it's a table")), definition)
+        return TierTable.make(spark, Place.at(str(tmp_path / "it's a table")), definition, "new")
     spark.sql(f"CREATE SCHEMA IF NOT EXISTS adding LOCATION '{tmp_path / 'schema'}'")
-    return TierTable.make(spark, Place(("adding", f"t{tmp_path.name[-1]}{time.monotonic_ns()}")), definition)
+    return TierTable.make(spark, Place(("adding", f"t{tmp_path.name[-1]}{time.monotonic_ns()}")), definition, "new")
 
 
 def rows(spark: SparkSession, part: int, hour: int) -> DataFrame:
