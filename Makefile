@@ -24,8 +24,9 @@ setup: .venv/complete ## make .venv as requirements.lock pins it (minutes the fi
 	$(BIN)/python -m stairwise_spark.jars
 	@touch $@
 
+# Side by side, but no more than so many: each has a JVM of its own.
 test: java setup ## pass every test, the fast ones first
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 demo: java setup ## a day of trips through Airflow, late rows, a repair, a check, all in target/demo
 	$(BIN)/python demo/quick_start.py target/demo

@@ -41,24 +41,24 @@ def files(kept: Kept) -> list[tuple[int, int, int]]:
 
 @pytest.mark.parametrize("layout", ["tables", "one_table"])
 def test_sealed_partitions_have_one_file_and_claims_stay(spark: SparkSession, tmp_path: Path, layout: str) -> None:
-    plan = by_hours(spark, tmp_path, layout, 5)
+    plan = by_hours(spark, tmp_path, layout, 3)
     coverage = {tier: state.coverage for tier, state in Storage.of(spark, plan).states().items()}
     # While the day lasts, its partition is open.
     assert all(partitions == 0 for *_, partitions in files(maintain(spark, plan, Upkeep(), now=DAY + 6 * HOUR)))
     planned = files(maintain(spark, plan, Upkeep(is_dry=True), now=TOMORROW))
     done = files(maintain(spark, plan, Upkeep(), now=TOMORROW))
     assert planned == done
-    assert all(before >= 5 * partitions and after == partitions for before, after, partitions in done)
+    assert all(before >= 3 * partitions and after == partitions for before, after, partitions in done)
     assert {tier: state.coverage for tier, state in Storage.of(spark, plan).states().items()} == coverage
     assert verify(spark, plan, Check()).total == 0
     versions = {tier: state.version for tier, state in Storage.of(spark, plan).states().items()}
     assert all(partitions == 0 for *_, partitions in files(maintain(spark, plan, Upkeep(), now=TOMORROW)))
     assert {tier: state.version for tier, state in Storage.of(spark, plan).states().items()} == versions
-    assert not run(spark, plan, Request(span=hours(0, 5))).wrote_anything
+    assert not run(spark, plan, Request(span=hours(0, 3))).wrote_anything
 
 
 def test_what_was_summed_up_outlives_the_commits_of_the_log(spark: SparkSession, tmp_path: Path) -> None:
-    plan = by_hours(spark, tmp_path, "tables", 4)
+    plan = by_hours(spark, tmp_path, "tables", 2)
     before = {each.step.tier.name: each.covered for each in status(spark, plan).tiers}
     maintain(spark, plan, Upkeep(), now=TOMORROW)
     # As a checkpoint does that is made 30 days later: of each log only the last commit is left.
@@ -73,15 +73,15 @@ def test_what_was_summed_up_outlives_the_commits_of_the_log(spark: SparkSession,
     after = status(spark, plan)
     assert {each.step.tier.name: each.covered for each in after.tiers} == before
     assert after.notes == ()
-    assert not run(spark, plan, Request(span=hours(0, 4))).wrote_anything
-    assert run(spark, plan, Request(span=hours(4, 5))).wrote_anything
+    assert not run(spark, plan, Request(span=hours(0, 2))).wrote_anything
+    assert run(spark, plan, Request(span=hours(2, 3))).wrote_anything
     assert verify(spark, plan, Check()).total == 0
 
 
 def test_files_that_no_version_needs_are_removed_when_that_is_asked(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    plan = by_hours(spark, tmp_path, "tables", 4)
+    plan = by_hours(spark, tmp_path, "tables", 2)
     maintain(spark, plan, Upkeep(), now=TOMORROW)
     orphan = next((tmp_path / "rollup" / "1h").glob("_part=*")) / "part-of-a-killed-writer.parquet"
     shutil.copy(next(orphan.parent.glob("*.parquet")), orphan)
@@ -105,23 +105,23 @@ def test_files_that_no_version_needs_are_removed_when_that_is_asked(
 def test_only_the_newest_reports_are_kept(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    plan = by_hours(spark, tmp_path, "tables", 4)
+    plan = by_hours(spark, tmp_path, "one_table", 3)
     folder = tmp_path / "rollup" / "_stairwise" / "runs"
     names = sorted(each.name for each in folder.iterdir())
     assert plan.declaration is not None
     file = on_disk(plan.declaration, tmp_path)
     assert main(["maintain", file, "--keep-reports", "1", "--dry-run", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["reports_removed"] == 3
-    assert len(list(folder.iterdir())) == 4
+    assert json.loads(capsys.readouterr().out)["reports_removed"] == 2
+    assert len(list(folder.iterdir())) == 3
     assert main(["maintain", file, "--keep-reports", "1", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert (document["schema"], document["reports_removed"]) == ("stairwise.maintain/1", 3)
+    assert (document["schema"], document["reports_removed"]) == ("stairwise.maintain/1", 2)
     assert [each.name for each in folder.iterdir()] == names[-1:]
     ledger = spark.table(f"delta.`{tmp_path / 'rollup' / '_stairwise' / 'ledger'}`")
     assert [row["name"] for row in ledger.where(F.col("kind") == "report").collect()] == [
         names[-1].removesuffix(".json")
     ]
-    assert status(spark, plan).tiers[0].covered == (Interval(DAY, DAY + 4 * HOUR),)
+    assert status(spark, plan).tiers[0].covered == (Interval(DAY, DAY + 3 * HOUR),)
 
 
 def test_where_nothing_was_made_there_is_nothing_to_keep(spark: SparkSession, tmp_path: Path) -> None:
