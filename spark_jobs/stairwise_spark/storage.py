@@ -213,6 +213,7 @@ class Storage:
         """
         if not self._states.keys() >= {write.tier for write in writes}:
             self.states()
+        self._is_seen = False
         written: dict[str, Written] = {}
         for each in self._committed(self._transactions(run, writes)):
             written[each.tier] = each
