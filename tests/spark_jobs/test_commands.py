@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from stairwise.cli import main
+from stairwise_spark.storage import Storage
 
 pytestmark = pytest.mark.spark
 
@@ -81,6 +83,23 @@ def test_json_is_one_document_and_nothing_else(file: str, tmp_path: Path, capsys
         "found_by": [],
     }
     assert json.loads((tmp_path / "rollup" / "_stairwise" / "runs" / f"{done['run_id']}.json").read_text()) == done
+
+
+def test_what_others_are_made_of_fails_before_they_are_begun(
+    file: str, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Else one would hold what the other waits for, inside Spark, where they are written side by side."""
+
+    def begun(*_: object) -> None:
+        raise AssertionError("the hours are not there, and their readers are written.")
+
+    path = Path(file)
+    events = spark.read.parquet(str(path.parent / "events"))
+    events.withColumn("fare", F.lit(2**62)).write.parquet(str(path.parent / "large"))
+    path.write_text(path.read_text(encoding="utf-8").replace("/events", "/large"), encoding="utf-8")
+    monkeypatch.setattr(Storage, "write", begun)
+    assert main(["backfill", file]) == 3
+    assert "tier 1h: a result is too large for its type" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
