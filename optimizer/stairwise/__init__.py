@@ -63,7 +63,8 @@ def optimize(rollup: Rollup, options: Options | None = None) -> Plan:
     """
     _ROLLUP.take(rollup, "rollup")
     _OPTIONS.take(Options() if options is None else options, "options")
+    from stairwise.keeping import check_kept
     from stairwise.pipeline import plan_workload
     from stairwise.workload import Workload
 
-    return plan_workload(Workload.of(rollup), options or Options())
+    return check_kept(plan_workload(Workload.of(rollup), options or Options()))

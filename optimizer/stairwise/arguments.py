@@ -19,8 +19,10 @@ _Case = TypeVar("_Case", bound=Enum)
 _MOST_DIGITS = 18
 # What the package of the engine adds, as entry points of the group ``stairwise.commands``.
 ENGINE_COMMANDS = {
+    "apply": "make the tables those of a changed declaration, beside its runs",
     "backfill": "fill the tables of a declaration from the events; resumable",
     "calibrate": "measure what work costs here, for the seconds of a plan",
+    "diff": "say what a changed declaration means for the tables, and what it costs",
     "maintain": "compact what is sealed, and keep the files and reports of the tables few",
     "run": "bring up to date what is new or changed, or what ends in a range",
     "status": "say what is covered, missing, out of date and not sealed yet",

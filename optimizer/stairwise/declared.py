@@ -251,7 +251,7 @@ class DeclaredWindow:
         window_name(self.name)
         _RETAINED.take(self.retain, "retain")
         _check_retained(self.retain, str(self.retain))
-        length = _length(self.window)
+        length = longest(self.window)
         if self.retain is not None and _may_be_shorter(self.retain, length):
             raise RollupError(
                 f"window {self.text!r}: retain {self.retain} is shorter than the range {length}.",
@@ -306,7 +306,7 @@ _WINDOW = Form(types=get_args(Window), wanted="a window", hint="DeclaredWindow.p
 _RETAINED = Form(types=(Span, NoneType), wanted="a span", hint="give a Span, such as Span.parse('7 days').")
 
 
-def _length(window: Window) -> Span:
+def longest(window: Window) -> Span:
     """The range; that of windows which grow is the period."""
     match window:
         case FixedWindow():
@@ -316,7 +316,7 @@ def _length(window: Window) -> Span:
         case CalendarWindow():
             return Span(months=window.range_count)
         case CumulateWindow():
-            return _length(window.period)
+            return longest(window.period)
         case _:
             assert_never(window)
 
@@ -325,11 +325,11 @@ def _may_be_shorter(span: Span, length: Span) -> bool:
     """Whether a span is sometimes shorter than another; months are as long as they are in the calendar."""
     if span.months and length.months:
         return span.months < length.months
-    return _seconds(span)[0] < _seconds(length)[1]
+    return least_and_most(span)[0] < least_and_most(length)[1]
 
 
-def _seconds(span: Span) -> tuple[int, int]:
-    """The least and the most that a span lasts."""
+def least_and_most(span: Span) -> tuple[int, int]:
+    """How many seconds a span lasts, at least and at most."""
     if not span.months:
         return span.seconds, span.seconds
     shortest, longest = CalendarSpan(Unit.MONTH, min(span.months, LONGEST_MONTHS)).days()

@@ -12,6 +12,7 @@ The tree (a test compares this drawing with the classes)::
     │   ├── RollupError
     │   └── DeclarationProblems
     ├── UsageError (ValueError)
+    │   └── ChangedError
     ├── CodecError (ValueError)
     └── PlanError (RuntimeError)
 
@@ -135,6 +136,12 @@ class UsageError(StairwiseError, ValueError):
 
     kind = "usage"
     exit_code = 2
+
+
+class ChangedError(UsageError):
+    """The declaration is another one than the tables were filled with."""
+
+    kind = "changed"
 
 
 class CodecError(StairwiseError, ValueError):

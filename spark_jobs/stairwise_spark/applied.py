@@ -1,39 +1,53 @@
-"""Whether a declaration goes on with tables that an earlier one has filled."""
+"""The plan that rules the tables: the one that was applied, until another one is."""
 
 from __future__ import annotations
 
-from stairwise.errors import UsageError
+from dataclasses import replace
+
+from stairwise.codec import decode_plan
+from stairwise.errors import ChangedError
+from stairwise.evolution import Action, Evolution, evolved, is_filled_alike
 from stairwise.plan import Plan
 
 
-def check_same(applied: Plan, plan: Plan) -> None:
-    """Refuse a plan under which rows that are in the tables would mean something else.
+def going_on(applied: str | None, plan: Plan) -> Plan:
+    """The plan to go on with: the one that filled the tables, under the policies that are declared now.
 
-    Windows may come and go, and a plan may read them from each other in another way.
+    So neither another version of the planner nor other statistics change tables by themselves.
+
+    Args:
+        applied: The text of the plan that filled the tables; None: nothing did.
+        plan: Of the declaration as it is now.
 
     Raises:
-        UsageError: The source, the keys, an aggregate or what a name stands for has changed.
+        ChangedError: What is declared now takes other tables.
     """
-    old, new = applied.declaration, plan.declaration
-    if old is None or new is None:
-        return
-    changed = [
-        what
-        for what, before, now in (
-            ("source", old.source, new.source),
-            ("keys", old.keys, new.keys),
-            ("aggregates", dict(old.aggregates), dict(new.aggregates)),
-        )
-        if before != now
+    if applied is None or plan.declaration is None:
+        return plan
+    running = decode_plan(applied)
+    if running.declaration is None:
+        return plan
+    if is_filled_alike(running.declaration, plan.declaration):
+        return replace(running, declaration=plan.declaration)
+    raise changed(evolved(running, plan))
+
+
+def changed(evolution: Evolution) -> ChangedError:
+    """What is said to somebody who wants to go on with tables that are not those of his declaration."""
+    found = [
+        f"{each.action.value} {each.column or each.tier}"
+        for each in evolution.changes
+        if each.action is not Action.KEEP and (each.step is None or each.step.tier.text)
     ]
-    windows = {step.tier.name: step.tier.window for step in applied.steps}
-    changed += [
-        f"window {step.tier.name}"
-        for step in plan.steps
-        if windows.get(step.tier.name, step.tier.window) != step.tier.window
-    ]
-    if changed:
-        raise UsageError(
-            f"rollup '{new.name}': {', '.join(changed)}: not what the tables in the target were filled with.",
-            hint="choose another target; to change tables that are filled is not in this version yet.",
-        )
+    more = f" and {len(found) - _SAID} more" if len(found) > _SAID else ""
+    return ChangedError(
+        f"rollup '{evolution.goal.rollup}': its declaration has changed since the tables were filled: "
+        f"{', '.join(found[:_SAID])}{more}.",
+        hint="stairwise diff FILE shows what that means and costs, stairwise apply FILE does it; "
+        "--apply-additive does it before the run, if nothing goes.",
+        changes=", ".join(found),
+        is_additive=evolution.is_additive,
+    )
+
+
+_SAID = 8

@@ -29,6 +29,7 @@ class Changes:
         way: How it was found out.
         why: One short sentence for people.
         late_rows: How many more rows there are in the slices that have more than before; None: nobody counted.
+        fewer_rows: How many rows fewer there are in those that have fewer; None: nobody counted.
         files: How many files were opened for it; None: nobody says.
         bytes: How large these are.
         rechecked: The lookbacks that were due, as they are declared; whoever keeps when must do so once all is written.
@@ -38,6 +39,7 @@ class Changes:
     way: Way
     why: str
     late_rows: int | None = None
+    fewer_rows: int | None = None
     files: int | None = 0
     bytes: int | None = 0
     rechecked: tuple[str, ...] = ()

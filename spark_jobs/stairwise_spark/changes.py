@@ -79,13 +79,15 @@ def changes(
     """
     asked = joined(within)
     if not asked:
-        return Changes(spans=(), way=Way.UNCHANGED, why="nothing was asked for", late_rows=0)
+        return Changes(spans=(), way=Way.UNCHANGED, why="nothing was asked for", late_rows=0, fewer_rows=0)
     if source.version is None and files is not None:
         return file_changes(source, *files, slices, asked)
     if source.version is None or since is None:
         return _looked_back(slices, asked, recheck or Recheck(), "the source has no versions")
     if since == source.version:
-        return Changes(spans=(), way=Way.UNCHANGED, why=f"the source is still at version {since}", late_rows=0)
+        return Changes(
+            spans=(), way=Way.UNCHANGED, why=f"the source is still at version {since}", late_rows=0, fewer_rows=0
+        )
     with translating():
         found = delta_changes(source, since, source.version, slices, asked)
     return found if isinstance(found, Changes) else _looked_back(slices, asked, recheck or Recheck(), found.why)

@@ -47,6 +47,8 @@ class Given(Place):
     restate: bool
     dry_run: bool
     tiers: tuple[str, ...]
+    apply_additive: bool
+    accept_deletes: bool
     json: bool
     quick: bool
     constants: str | None
@@ -73,6 +75,7 @@ class Given(Place):
             restate=self.restate,
             tiers=self.tiers,
             is_dry=self.dry_run,
+            accepts_deletes=self.accept_deletes,
         )
 
 
@@ -219,6 +222,10 @@ def _reported(given: Given, otherwise: Scope) -> int:
     spark = open_session(given.session())
     startup = time.monotonic() - started
     with Display(sys.stderr) as display:
+        if given.apply_additive and not given.dry_run and plan.declaration is not None:
+            from stairwise_spark.changing import apply_additive
+
+            apply_additive(spark, plan.declaration, given.options(), display)
         report = engine.run(spark, plan, given.request(otherwise), display, startup)
     document = to_json(report.to_json())
     if given.report is not None:
@@ -252,6 +259,12 @@ def _parser(name: str, description: str) -> Parser:
     parser.add_argument("--tiers", metavar="LIST", type=_names, default=(), help="only these windows, by table name")
     parser.add_argument("--restate", action="store_true", help="make windows again that are there already")
     parser.add_argument("--dry-run", action="store_true", help="say what would be done, and do nothing")
+    parser.add_argument(
+        "--apply-additive", action="store_true", help="before, add what a changed declaration has more, if nothing goes"
+    )
+    parser.add_argument(
+        "--accept-deletes", action="store_true", help="though more than 10 %% of the windows lose all of their rows"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument("--report", metavar="FOLDER", help="write the document there too, for others to read")
     parser.add_argument("--debug", action="store_true", help="if it fails, print all that Spark said of it")

@@ -6,14 +6,16 @@ do not merge are results under their own names, or states too in a tier that kee
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from stairwise.aggregate import ROWS, Aggregate, Partial, Sharing, partial_columns
-from stairwise.plan import Step
+from stairwise.plan import Plan, Step
 from stairwise.tiers import How, Kind, Tier
 from stairwise.window import FixedWindow, Window
 from stairwise.windowing import Interval, windows_touching
@@ -40,11 +42,13 @@ class Content:
         keys: The columns by which events are grouped.
         aggregates: What is computed of each group, by name.
         types: The types of what the aggregates take.
+        valid_from: Where the first window begins of which a result is known, by its name; of others, of all of them.
     """
 
     keys: tuple[str, ...]
     aggregates: tuple[tuple[str, Aggregate], ...]
     types: Types
+    valid_from: Mapping[str, int] = field(default_factory=dict[str, int])
 
     @property
     def results(self) -> tuple[tuple[str, Aggregate], ...]:
@@ -100,7 +104,7 @@ def computed(step: Step, parent: DataFrame, content: Content, span: Interval) ->
     tier, states = step.tier, content.partials(keeps_values=step.tier.keeps_values)
     match step.how:
         case How.RAW:
-            return _grouped(_placed(parent, tier, column("_time"), span), content, _from_rows(tier, content))
+            return _grouped(placed(parent, tier, column("_time"), span), content, _from_rows(tier, content))
         case How.EQUAL_RANGE if tier.window is not None:
             return picked(parent, tier.window, span)
         case How.OVERLAPPING if isinstance(tier.window, FixedWindow):
@@ -108,9 +112,9 @@ def computed(step: Step, parent: DataFrame, content: Content, span: Interval) ->
         case How.DISJOINT if step.final is not None and tier.window is not None:
             return slid(parent, tier.window, content.keys, states, step.final, span)
         case How.DISJOINT:
-            return _grouped(_placed(parent, tier, column("_begin"), span), content, _merged(states))
+            return _grouped(placed(parent, tier, column("_begin"), span), content, _merged(states))
         case How.VALUES:
-            return _of_values(_placed(parent, tier, column("_begin"), span), tier, content)
+            return _of_values(placed(parent, tier, column("_begin"), span), tier, content)
         case How.EQUAL_RANGE | How.OVERLAPPING:
             raise AssertionError(f"{tier.name}: slices are no windows of one range")
         case _:
@@ -153,7 +157,7 @@ def stored(tier: Tier, rows: Rows, content: Content, *, is_partial: bool | None 
     """
     results = {name for name, _ in content.results}
     lowest = [
-        column(name) if name in results else lowered(aggregate, content.types).alias(name)
+        _where_valid(column(name) if name in results else lowered(aggregate, content.types), name, content)
         for name, aggregate in content.aggregates
     ]
     states = [name for each in content.partials(keeps_values=tier.keeps_values) for name in each.columns]
@@ -168,7 +172,35 @@ def stored(tier: Tier, rows: Rows, content: Content, *, is_partial: bool | None 
     )
 
 
-def _placed(frame: DataFrame, tier: Tier, begin: Column, span: Interval) -> DataFrame:
+def _where_valid(result: Column, name: str, content: Content) -> Column:
+    """The result, but for windows of which the events were gone before anybody asked for it."""
+    since = content.valid_from.get(name)
+    return (result if since is None else F.when(column("_begin") >= micros(since), result)).alias(name)
+
+
+def schemas(plan: Plan, rows: DataFrame, content: Content, *, is_marked: bool) -> Mapping[str, StructType]:
+    """The columns of the table of each tier, of which Spark analyses one of each kind, and runs nothing.
+
+    They do not follow the windows, nor what a tier is computed from.
+
+    Args:
+        plan: All tiers.
+        rows: The RAW frame.
+        content: What the rows hold.
+        is_marked: Whether tables say of windows that they have not ended.
+    """
+    found: dict[tuple[bool, bool], StructType] = {}
+    schemas: dict[str, StructType] = {}
+    for step in plan.steps:
+        kind = step.tier.kind is Kind.DECLARED, step.tier.keeps_values
+        if kind not in found:
+            frame = computed(replace(step, reads=None, how=How.RAW), rows, content, Interval(0, 0))
+            found[kind] = stored(step.tier, Rows(frame), content, is_partial=False if is_marked else None).schema
+        schemas[step.tier.name] = found[kind]
+    return schemas
+
+
+def placed(frame: DataFrame, tier: Tier, begin: Column, span: Interval) -> DataFrame:
     """Each row once for each window of the tier that it is in."""
     if tier.window is not None:
         return in_windows(frame, tier.window, begin, span)

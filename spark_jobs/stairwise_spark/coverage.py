@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from stairwise.errors import CodecError
 from stairwise.json_fields import Json
+from stairwise.meaning import Meaning
 from stairwise.windowing import Interval
 from stairwise_spark.shapes import is_list, is_object
 
@@ -26,6 +27,8 @@ SCHEMA = "stairwise.claim/1"
 _FAMILY = "stairwise.claim/"
 # Below the version of any source: the range may hold rows, but they are not to be trusted.
 DOUBTFUL = -1
+# Above the version of any source: the rows are gone, since nobody wanted them any longer, and are not made again.
+EXPIRED = 2**62
 
 
 def partial_at(version: int) -> int:
@@ -38,7 +41,7 @@ def partial_at(version: int) -> int:
 
 
 class Stretch(NamedTuple):
-    """The range [start, end) reflects the source at a version; DOUBTFUL; or holds windows that have not ended."""
+    """The range [start, end) reflects the source at a version; DOUBTFUL; EXPIRED; or holds windows that go on."""
 
     start: int
     end: int
@@ -110,8 +113,10 @@ class Coverage:
         return self._merged(other, lambda one, two: None if one is None or two is None else min(one, two))
 
     def doubted(self) -> Coverage:
-        """The same ranges, of which nothing is to be trusted."""
-        return Coverage.over((start, end, DOUBTFUL) for start, end, _ in self.stretches)
+        """The same ranges, of which nothing is to be trusted; what is gone stays gone."""
+        return Coverage.over(
+            (start, end, EXPIRED if version == EXPIRED else DOUBTFUL) for start, end, version in self.stretches
+        )
 
     def within(self, span: Interval) -> Coverage:
         """The part in a range."""
@@ -192,6 +197,8 @@ class Claim:
         tiers: What each tier in the commit reflects, by name.
         is_append: Whether rows were only added, because none were there.
         source: The identity of the source that the versions are of; None: it has none.
+        meaning: What the rows mean; None: nobody says.
+        emptied: The tiers of which nothing is known any more but what this commit claims.
     """
 
     run: str
@@ -199,6 +206,8 @@ class Claim:
     tiers: tuple[tuple[str, Coverage], ...]
     is_append: bool = False
     source: str | None = None
+    meaning: Meaning | None = None
+    emptied: tuple[str, ...] = ()
 
     def encode(self) -> str:
         """The text; equal claims have equal texts."""
@@ -208,6 +217,8 @@ class Claim:
             "plan": self.plan,
             "append": self.is_append,
             **({} if self.source is None else {"source": self.source}),
+            **({} if self.meaning is None else {"meaning": self.meaning.encode()}),
+            **({"emptied": list(self.emptied)} if self.emptied else {}),
             "tiers": {name: coverage.to_json() for name, coverage in self.tiers},
         }
         return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
@@ -227,10 +238,23 @@ class Claim:
             return None
         match document:
             case {"schema": "stairwise.claim/1", "run": str(run), "plan": str(plan), "append": bool(is_append), **rest}:
-                tiers, source = rest.pop("tiers", None), rest.pop("source", None)
-                if is_object(tiers) and not rest and (source is None or isinstance(source, str)):
-                    claims = tuple((name, Coverage.from_json(ranges)) for name, ranges in tiers.items())
-                    return cls(run=run, plan=plan, tiers=claims, is_append=is_append, source=source)
+                tiers, source, meaning = (rest.pop(name, None) for name in ("tiers", "source", "meaning"))
+                emptied = rest.pop("emptied", [])
+                if (
+                    is_object(tiers)
+                    and is_list(emptied)
+                    and not rest
+                    and all(each is None or isinstance(each, str) for each in (source, meaning))
+                ):
+                    return cls(
+                        run=run,
+                        plan=plan,
+                        tiers=tuple((name, Coverage.from_json(ranges)) for name, ranges in tiers.items()),
+                        is_append=is_append,
+                        source=None if source is None else str(source),
+                        meaning=None if meaning is None else Meaning.decode(str(meaning)),
+                        emptied=tuple(map(str, emptied)),
+                    )
             case _:
                 pass
         raise CodecError(
@@ -255,11 +279,35 @@ class State:
     coverage: Coverage
 
 
-def folded(tier: str, commits: Iterable[Commit], records: Iterable[State], source: str | None = None) -> Coverage:
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What claims have to be about to be believed.
+
+    Attributes:
+        source: The identity of the source; None: it has none, or nobody asks.
+        meaning: What rows have to mean; None: nobody asks.
+    """
+
+    source: str | None = None
+    meaning: Meaning | None = None
+
+    def believes(self, tier: str, source: str | None, meaning: Meaning | None) -> bool:
+        """Whether what is claimed of a tier's rows, of a source and of a meaning, says something of what is wanted.
+
+        Versions of another source, which was there before under the same name, say nothing of this one.
+        """
+        if self.source not in (None, source):
+            return False
+        return self.meaning is None or meaning is None or meaning.holds(self.meaning, tier)
+
+
+ANYTHING = Wanted()
+
+
+def folded(tier: str, commits: Iterable[Commit], records: Iterable[State], wanted: Wanted = ANYTHING) -> Coverage:
     """What a tier's rows reflect of a source, by the commits of its table and by records of it.
 
-    Versions of another source, which was there before under the same name, say nothing of this one: what claims them
-    is doubtful.
+    What claims are about something else than is wanted is doubtful.
 
     Each record is true of its own version, and a commit changes what was true before. So at each version comes first
     the commit, then the higher of that and what the records say. Where commits are missing, nothing said before is
@@ -273,18 +321,19 @@ def folded(tier: str, commits: Iterable[Commit], records: Iterable[State], sourc
     for version in sorted({*known, *claims}):
         if version not in claims or version > at + 1:
             coverage = Coverage()
-        coverage = _after(coverage, tier, claims.get(version), source).union(known.get(version, Coverage()))
+        coverage = _after(coverage, tier, claims.get(version), wanted).union(known.get(version, Coverage()))
         at = version
     return coverage
 
 
-def _after(coverage: Coverage, tier: str, claim: Claim | None, source: str | None) -> Coverage:
-    claimed = Coverage() if claim is None else dict(claim.tiers).get(tier, Coverage())
-    if claim is not None and source not in (None, claim.source):
+def _after(coverage: Coverage, tier: str, claim: Claim | None, wanted: Wanted) -> Coverage:
+    if claim is None:
+        return coverage
+    claimed = dict(claim.tiers).get(tier, Coverage())
+    if not wanted.believes(tier, claim.source, claim.meaning):
         claimed = claimed.doubted()
-    if claim is not None and claim.is_append:
-        return coverage.appended(claimed)
-    return coverage.overlaid(claimed)
+    before = Coverage() if tier in claim.emptied else coverage
+    return before.appended(claimed) if claim.is_append else before.overlaid(claimed)
 
 
 def _stretch(value: object) -> Stretch:

@@ -119,9 +119,11 @@ def _read(asked: Question, logged: _Logged) -> Changes:
 def _nothing(asked: Question, lines: DataFrame) -> Changes:
     changing = lines.where(F.coalesce("add.dataChange", "remove.dataChange"))
     if changing.isEmpty():
-        return Changes(spans=(), way=Way.UNCHANGED, why=f"no commit {asked.between} changed a row", late_rows=0)
+        return Changes(
+            spans=(), way=Way.UNCHANGED, why=f"no commit {asked.between} changed a row", late_rows=0, fewer_rows=0
+        )
     why = f"by the log, no file that changed {asked.between} has rows of the time in question"
-    return Changes(spans=(), way=Way.LOG, why=why, late_rows=0)
+    return Changes(spans=(), way=Way.LOG, why=why, late_rows=0, fewer_rows=0)
 
 
 def _of_added(asked: Question, files: Sequence[ChangedFile]) -> Changes | None:
@@ -175,6 +177,7 @@ def _of_very_many(asked: Question, files: DataFrame) -> Changes:
         way=Way.LOG,
         why=_said(why, found),
         late_rows=found.more_rows,
+        fewer_rows=found.fewer_rows,
         files=total[0],
         bytes=total[1],
     )
@@ -195,6 +198,7 @@ def _fed(asked: Question, logged: _Logged) -> Changes | None:
         way=Way.FEED,
         why=_said(f"the change data feed {asked.between} was read", found),
         late_rows=found.more_rows,
+        fewer_rows=found.fewer_rows,
         files=None,
         bytes=bytes_,
     )
@@ -207,6 +211,7 @@ def _answer(asked: Question, way: Way, why: str, found: Difference, opened: Sequ
         way=way,
         why=_said(why, found),
         late_rows=found.more_rows,
+        fewer_rows=found.fewer_rows,
         files=len(opened),
         bytes=None if None in sizes else sum(each or 0 for each in sizes),
     )

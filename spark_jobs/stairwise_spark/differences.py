@@ -25,7 +25,7 @@ from stairwise_spark.spans import joined
 MOST_SLICES = 100_000
 _SEEDS = (1, 2)
 _LOW = 0xFFFF_FFFF
-_SIGN, _NET = "_sign", "_net"
+_SIGN, _NET, _FEWER = "_sign", "_net", "_fewer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,11 +35,13 @@ class Difference:
     Attributes:
         spans: In seconds, in order and apart.
         more_rows: How many rows more there are in those slices that have more.
+        fewer_rows: How many fewer in those that have fewer.
         is_exact: Whether there is nothing else in the spans; else there were too many slices to tell them apart.
     """
 
     spans: tuple[Interval, ...] = ()
     more_rows: int = 0
+    fewer_rows: int = 0
     is_exact: bool = True
 
 
@@ -77,6 +79,7 @@ def difference(sides: Sequence[DataFrame], slices: EdgeSet, most: int = MOST_SLI
             return Difference(
                 spans=joined(Interval(row["_begin"] // MICROS, row["_end"] // MICROS) for row in few),
                 more_rows=sum(max(0, row[_NET]) for row in few),
+                fewer_rows=sum(max(0, -row[_NET]) for row in few),
             )
         return _in_stretches(differing, most)
     finally:
@@ -88,12 +91,14 @@ def _in_stretches(differing: DataFrame, most: int) -> Difference:
     ends = differing.agg(F.min("_begin"), F.max("_end")).collect()[0]
     length = -(-(ends[1] - ends[0]) // most)
     more = F.sum(F.greatest(F.lit(0), F.col(_NET))).alias(_NET)
+    fewer = F.sum(F.greatest(F.lit(0), -F.col(_NET))).alias(_FEWER)
     stretch = F.call_function("div", F.col("_begin") - F.lit(ends[0]), F.lit(length))
-    within = differing.groupBy(stretch).agg(F.min("_begin").alias("_begin"), F.max("_end").alias("_end"), more)
+    within = differing.groupBy(stretch).agg(F.min("_begin").alias("_begin"), F.max("_end").alias("_end"), more, fewer)
     rows = within.collect()
     return Difference(
         spans=joined(Interval(row["_begin"] // MICROS, row["_end"] // MICROS) for row in rows),
         more_rows=sum(row[_NET] for row in rows),
+        fewer_rows=sum(row[_FEWER] for row in rows),
         is_exact=False,
     )
 

@@ -17,13 +17,18 @@ from stairwise.windowing import Interval, windows_ending
 from stairwise_spark.changes import Changes
 from stairwise_spark.compute import held, touched
 from stairwise_spark.coverage import DOUBTFUL, Coverage, State
-from stairwise_spark.spans import Spans, common, joined, without
+from stairwise_spark.spans import Spans, common, in_whole_slices, joined, without
 
 BEGINNING = -62_135_596_800
 """0001-01-01T00:00:00Z: whoever asks for everything asks for all windows since."""
 
 ChangesOf = Callable[[int, EdgeSet, Sequence[Interval]], Changes]
 """What the source has changed since a version, looked at in slices, within some ranges of event time."""
+
+
+def _always(_: Tier) -> bool:
+    """They can."""
+    return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +42,9 @@ class Question:
         version: The version of the source that tables shall reflect.
         followed_from: Of tables that reached so far when they reflected a version, the event time from which on a
             change since is followed; None: all is.
+        is_restated: Whether windows are due that nothing has changed.
+        kept_since: The event time from which on the source has its rows still; None: it has all.
+        reads_back: Whether the rows of a tier can be read from its table.
     """
 
     plan: Plan
@@ -44,6 +52,9 @@ class Question:
     wanted: tuple[str, ...]
     version: int
     followed_from: Callable[[int], int] | None = None
+    is_restated: bool = False
+    kept_since: int | None = None
+    reads_back: Callable[[Tier], bool] = _always
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,12 +66,16 @@ class Findings:
         states: What each tier reflects, as of now: what no change touched is at the version of the source.
         changed: What was found out about the source since each version that some tier reflects.
         ignored: The same of what came too late.
+        gone: The same of what happened before the source keeps its rows.
+        lost: For each tier, the windows that would be due, if what they are made of were not gone.
     """
 
     due: Mapping[str, Spans] = field(default_factory=dict[str, Spans])
     states: Mapping[str, State] = field(default_factory=dict[str, State])
     changed: tuple[Changes, ...] = ()
     ignored: tuple[Changes, ...] = ()
+    gone: tuple[Changes, ...] = ()
+    lost: Mapping[str, Spans] = field(default_factory=dict[str, Spans])
 
     @property
     def is_anything_due(self) -> bool:
@@ -68,14 +83,24 @@ class Findings:
         return any(self.due.values())
 
     @property
+    def looked_at(self) -> tuple[Changes, ...]:
+        """All that was found out about the source."""
+        return (*self.changed, *self.ignored, *self.gone)
+
+    @property
     def late_rows(self) -> int | None:
         """Rows that came after windows that hold them had been made; None: nobody counted them."""
-        return _sum([*self.changed, *self.ignored])
+        return _sum(self.looked_at)
 
     @property
     def ignored_rows(self) -> int | None:
         """Those of them that came too late to be followed."""
         return _sum(self.ignored)
+
+    @property
+    def unrepairable_rows(self) -> int | None:
+        """Those of them that belong to windows of which the source has dropped rows."""
+        return _sum(self.gone)
 
 
 def find(question: Question, states: Mapping[str, State], changes_of: ChangesOf) -> Findings:
@@ -95,13 +120,18 @@ def find(question: Question, states: Mapping[str, State], changes_of: ChangesOf)
     slices = reduce(EdgeSet.__or__, (step.tier.needs for step in question.plan.steps if step.reads is None))
     changed: list[Changes] = []
     ignored: list[Changes] = []
+    gone: list[Changes] = []
+    kept_since = None if question.kept_since is None else _first_whole(slices, question.kept_since)
     known = {name: state.coverage for name, state in states.items()}
     for version, by_tier in sorted(stale.items()):
         within = joined(_happened(tiers[name], span) for name, spans in by_tier.items() for span in spans)
         # As far as tables were then, whatever a run that died has added since.
         claimed = (each for state in states.values() for each in state.coverage.stretches)
         reached = max(each.end for each in claimed if each.version == version)
-        late, followed = _parted(within, question.followed_from and question.followed_from(reached))
+        dropped, kept = _parted(within, kept_since)
+        late, followed = _parted(kept, question.followed_from and question.followed_from(reached))
+        if dropped:
+            gone.append(changes_of(version, slices, dropped))
         if late:
             ignored.append(changes_of(version, slices, late))
         if followed:
@@ -111,12 +141,51 @@ def find(question: Question, states: Mapping[str, State], changes_of: ChangesOf)
             held_up = joined(touched(tiers[name], span) for span in spans)
             advanced = Coverage.over((each.start, each.end, question.version) for each in without(ranges, held_up))
             known[name] = known[name].overlaid(advanced)
+    due = {name: _due(question, known[name]) for name in question.wanted}
+    lost = {} if kept_since is None else unobtainable(question, known, due, kept_since)
+    missed = {name: found for name, spans in due.items() if (found := common(spans, lost.get(name, ())))}
+    for name, spans in missed.items():
+        # What is there is the best there will be.
+        older = [each for each in known[name].stretches if DOUBTFUL < each.version < question.version]
+        there = common(joined(Interval(each.start, each.end) for each in older), spans)
+        known[name] = known[name].overlaid(Coverage.over((*each, question.version) for each in there))
     return Findings(
-        due={name: _lacking(known[name], question.span, question.version) for name in question.wanted},
+        due={name: without(spans, missed.get(name, ())) for name, spans in due.items()},
         states={name: State(state.version, known[name]) for name, state in states.items()},
         changed=tuple(changed),
         ignored=tuple(ignored),
+        gone=tuple(gone),
+        lost=missed,
     )
+
+
+def unobtainable(
+    question: Question, known: Mapping[str, Coverage], due: Mapping[str, Spans], kept_since: int
+) -> dict[str, Spans]:
+    """For each tier, the windows that nothing gives any more, as ranges of their ends.
+
+    They hold an instant before the source keeps its rows, and the tier that they are made of has not all of them.
+
+    Args:
+        question: What is asked.
+        known: What each tier reflects.
+        due: What is to be made, and so is not read.
+        kept_since: Where the first slice begins of which the source has all rows.
+    """
+    found: dict[str, Spans] = {}
+    missing: dict[str | None, Spans] = {None: (Interval(BEGINNING, kept_since),)}
+    for step in question.plan.steps:
+        name, tier = step.tier.name, step.tier
+        found[name] = joined(touched(tier, span) for span in missing[step.reads])
+        there = available(known[name], question.version) if question.reads_back(tier) else ()
+        gone = without(found[name], without(there, due.get(name, ())))
+        missing[name] = joined(each for span in gone if (each := held(tier, span)).start < each.end)
+    return found
+
+
+def _first_whole(slices: EdgeSet, instant: int) -> int:
+    """Where the first slice begins that does not begin before an instant."""
+    return in_whole_slices(slices, [Interval(instant - 1, instant)])[0].end
 
 
 def bare(coverage: Coverage, tier: Tier, events: Interval | None) -> Spans:
@@ -174,8 +243,8 @@ def _stale(coverage: Coverage, span: Interval, version: int) -> Iterator[tuple[i
     return ((each, joined(spans)) for each, spans in found.items())
 
 
-def _lacking(coverage: Coverage, span: Interval, version: int) -> Spans:
-    return coverage.gaps(span, version)
+def _due(question: Question, coverage: Coverage) -> Spans:
+    return joined([question.span]) if question.is_restated else coverage.gaps(question.span, question.version)
 
 
 def _parted(spans: Spans, bound: int | None) -> tuple[Spans, Spans]:

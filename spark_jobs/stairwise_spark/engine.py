@@ -16,22 +16,21 @@ from random import SystemRandom
 from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
 
-from stairwise.codec import decode_plan, encode_plan, to_json
+from stairwise.codec import encode_plan, to_json
 from stairwise.edges import EdgeSet
 from stairwise.errors import PlanError, UsageError
 from stairwise.names import nearest
 from stairwise.plan import Plan, Step
-from stairwise.rollup import Late, Rollup
-from stairwise.span import Span
-from stairwise.tiers import How, Kind
+from stairwise.rollup import Rollup
+from stairwise.tiers import Kind
 from stairwise.windowing import Interval
-from stairwise_spark.applied import check_same
-from stairwise_spark.changes import Changes, Listing, Recheck, after, before, changes
+from stairwise_spark.applied import going_on
+from stairwise_spark.changes import Changes, Listing, Recheck, after, changes
 from stairwise_spark.chunks import pieces
-from stairwise_spark.compute import Content, computed, events, stored, touched
+from stairwise_spark.compute import Content, events, schemas, stored, touched
 from stairwise_spark.coverage import Coverage, State, partial_at
+from stairwise_spark.deletes import check_deletes
 from stairwise_spark.due import BEGINNING, Findings, Question, available, bare, find
 from stairwise_spark.errors import BusyError, translating
 from stairwise_spark.expressions import argument_types, direct
@@ -48,6 +47,7 @@ from stairwise_spark.report import (
     TierWritten,
     silent,
 )
+from stairwise_spark.retention import expiry, followed_from, kept_since, reads_back
 from stairwise_spark.rows import Rows
 from stairwise_spark.scope import Due, History, Request, settled
 from stairwise_spark.session import shuffle_tasks
@@ -58,7 +58,7 @@ from stairwise_spark.together import can_go_together
 from stairwise_spark.work import Work
 from stairwise_spark.writes import Write, Written
 
-__all__ = ["ATTEMPTS", "Due", "History", "Request", "check_same", "run"]
+__all__ = ["ATTEMPTS", "Due", "History", "Request", "run"]
 
 _AGAIN = "run again."
 ATTEMPTS = 5  # of a chunk, when another run was faster
@@ -83,8 +83,10 @@ def run(
         startup_seconds: How long it took until the session was ready, for the report.
 
     Raises:
-        UsageError: There is no such tier, or the tables were filled with something else.
+        UsageError: There is no such tier.
+        ChangedError: The tables were filled with something else.
         SourceError: The declaration does not fit the source.
+        DeletesError: Too many windows would lose all of their rows.
         BusyError: Other runs were faster, several times.
         RunError: It could not be done; what was written until then is whole, and stays.
     """
@@ -115,6 +117,7 @@ class _Run:
         open: Windows that have not ended, and are to be written all the same.
         content: What rows hold, if anything is due.
         done: The ranges of each tier that this run has brought up to date.
+        expired: Of which the rows have gone, by tier.
     """
 
     plan: Plan
@@ -138,6 +141,7 @@ class _Run:
     future_rows: int = 0
     done: dict[str, Spans] = field(default_factory=dict[str, Spans])
     reports: dict[str, TierReport] = field(default_factory=dict[str, TierReport])
+    expired: Mapping[str, Spans] = field(default_factory=dict[str, Spans])
     rows_read: int = 0
     spans_read: Spans = ()
 
@@ -147,12 +151,14 @@ class _Run:
         if plan.declaration is None:
             raise PlanError(f"plan '{plan.rollup}': there is no declaration in it, so there is no target.")
         rollup = plan.declaration
-        _check_tiers(plan, request.tiers)
         source = open_source(spark, rollup, direct)
-        storage = Storage.of(spark, plan, source.identity)
+        storage = replace(Storage.of(spark, plan, source.identity), is_ruling=not request.is_ahead)
         is_made = storage.is_made()
-        if storage.ledger.summary.plan != storage.plan and (applied := storage.ledger.load_plan()) is not None:
-            check_same(decode_plan(applied), plan)
+        if storage.is_ruling and storage.ledger.summary.plan != storage.plan:
+            plan = going_on(storage.ledger.load_plan(), plan)
+            storage = Storage.of(spark, plan, source.identity)
+            is_made = storage.is_made()
+        _check_tiers(plan, request.tiers)
         states = storage.states()
         span = settled(request.span, rollup, [state.coverage for state in states.values()])
         version, listing = numbered(source, storage.ledger, states)
@@ -184,14 +190,16 @@ class _Run:
             span=self.span,
             wanted=tuple(step.tier.name for step in self.plan.steps if self.request.wants(step.tier.name)),
             version=self.version,
-            followed_from=_followed_from(self.rollup),
+            followed_from=followed_from(self.rollup),
+            is_restated=self.request.restate,
+            kept_since=kept_since(self.rollup, int(time.time())),
+            reads_back=partial(reads_back, self.rollup),
         )
         findings = find(question, known, self._changes)
         if self.happened is None and any(spans[:1] and spans[0].start <= BEGINNING for spans in findings.due.values()):
             self.happened = self.source.extent() or Interval(0, 0)
         self.storage.remember(findings.states)
-        whole = dict.fromkeys(question.wanted, joined([self.span]))
-        self.findings = replace(findings, due=whole) if self.request.restate else findings
+        self.findings = findings
         self.open = self._open()
 
     def _changes(self, since: int, slices: EdgeSet, within: Sequence[Interval]) -> Changes:
@@ -205,7 +213,8 @@ class _Run:
         """What is due can be computed, and there are tables for it."""
         rows = self.source.rows()
         types = argument_types(rows, [aggregate for _, aggregate in self.rollup.aggregates])
-        self.content = Content(keys=self.rollup.keys, aggregates=self.rollup.aggregates, types=types)
+        known = self.storage.ledger.summary.valid_from
+        self.content = Content(keys=self.rollup.keys, aggregates=self.rollup.aggregates, types=types, valid_from=known)
         self.goes_together = bool(self.plan.passes()) and can_go_together(rows, self.content)
         self.null_times = self.source.check_null_times(self.rollup.null_time)
         if self.rollup.future is not None:
@@ -213,10 +222,11 @@ class _Run:
         if self.request.is_dry:
             return
         if not is_made:
-            self.storage.ensure(self._schemas(self.content))
+            self.storage.ensure(schemas(self.plan, rows, self.content, is_marked=self.rollup.partial))
             self._find(self.storage.states())
         self._keep_listing()
-        self.storage.ledger.save_plan(to_json(encode_plan(self.plan)))
+        if not self.request.is_ahead:
+            self.storage.ledger.save_plan(to_json(encode_plan(self.plan)))
 
     def _keep_listing(self) -> None:
         """What claims are going to say of the source can be looked up."""
@@ -227,6 +237,8 @@ class _Run:
         """All that is due, chunk by chunk, and the report of it."""
         due = self.findings.due
         changed = self._changed()
+        if not (self.request.is_dry or self.request.accepts_deletes):
+            check_deletes(self.plan, self.source, self.storage, self.findings)
         found = self._pieces() if self.content is not None else []
         whole = hull(joined(span for spans in self._ends(due).values() for span in spans))
         if not self.request.is_dry and found:
@@ -235,6 +247,7 @@ class _Run:
             self._chunk(number, piece, hull(common((piece,), joined([whole]))))
         if not self.request.is_dry:
             self._note(self._patiently(self._made_open))
+            self._expire()
         report = self._reported(startup_seconds, changed)
         if not self.request.is_dry:
             self._note_rechecks()
@@ -243,6 +256,14 @@ class _Run:
                 self._keep_listing()
             self.storage.ledger.save_report(self.run_id, to_json(report.to_json()), is_news=is_news)
         return report
+
+    def _expire(self) -> None:
+        """The rows go that were kept as long as is declared, those of each tier by one commit."""
+        if self.request.tiers or isinstance(self.request.span, Interval):
+            return
+        self.expired, writes = expiry(self.plan, self.rollup, self.storage, int(time.time()))
+        if writes:
+            self.storage.write(f"{self.run_id}-expiry", writes)
 
     def _note_rechecks(self) -> None:
         """It is kept which lookbacks this run has done, if it has looked at all that tables hold."""
@@ -449,11 +470,14 @@ class _Run:
                 files=files.count,
                 bytes=files.bytes,
                 changed=changed,
-                found=tuple((each.way.value, each.why) for each in (*findings.changed, *findings.ignored)),
+                found=tuple((each.way.value, each.why) for each in findings.looked_at),
             ),
             tiers=tuple(self.reports.get(step.tier.name, TierReport.idle(step)) for step in self.plan.steps),
             late_rows=findings.late_rows,
             ignored_rows=findings.ignored_rows,
+            unrepairable_rows=findings.unrepairable_rows,
+            lost=findings.lost,
+            expired=self.expired,
             null_times=self.null_times,
             future_rows=self.future_rows,
             seconds=time.monotonic() - self.began,
@@ -461,32 +485,9 @@ class _Run:
             is_dry=self.request.is_dry,
         )
 
-    def _schemas(self, content: Content) -> Mapping[str, StructType]:
-        """The columns of each table; Spark analyses, and runs nothing.
-
-        They do not follow the windows, nor what a tier is computed from: one of each kind tells those of all.
-        """
-        found: dict[tuple[bool, bool], StructType] = {}
-        schemas: dict[str, StructType] = {}
-        for step in self.plan.steps:
-            kind = step.tier.kind is Kind.DECLARED, step.tier.keeps_values
-            if kind not in found:
-                frame = computed(replace(step, reads=None, how=How.RAW), self.source.rows(), content, Interval(0, 0))
-                found[kind] = stored(
-                    step.tier, Rows(frame), content, is_partial=False if self.rollup.partial else None
-                ).schema
-            schemas[step.tier.name] = found[kind]
-        return schemas
-
 
 def _at(spans: Spans, version: int) -> Coverage:
     return Coverage.over((span.start, span.end, version) for span in spans)
-
-
-def _followed_from(rollup: Rollup) -> Callable[[int], int] | None:
-    """Says from which event time on late rows change windows, by how far tables reach; None: however late they are."""
-    lateness = Span() if rollup.late is Late.IGNORE else rollup.lateness
-    return None if lateness is None else partial(before, span=lateness)
 
 
 def _check_tiers(plan: Plan, tiers: Sequence[str]) -> None:

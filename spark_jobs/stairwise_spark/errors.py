@@ -4,7 +4,8 @@ They belong to the tree of `stairwise.errors`::
 
     StairwiseError
     ├── RunError (RuntimeError)
-    │   └── BusyError
+    │   ├── BusyError
+    │   └── DeletesError
     └── DeclarationError
         └── SourceError
 """
@@ -66,6 +67,12 @@ class BusyError(RunError):
 
     kind = "busy"
     exit_code = 4
+
+
+class DeletesError(RunError):
+    """The source has lost so much that nobody may have meant it."""
+
+    kind = "deletes"
 
 
 class SourceError(DeclarationError):

@@ -60,7 +60,7 @@ def file_changes(
     gone = [part for part in before.parts if part not in present]
     new = [part for part in now.parts if part not in known]
     if not gone and not new:
-        return Changes(spans=(), way=Way.UNCHANGED, why="the same files are there", late_rows=0)
+        return Changes(spans=(), way=Way.UNCHANGED, why="the same files are there", late_rows=0, fewer_rows=0)
     if gone:
         times = [part.times for part in (*gone, *new) if part.times is not None]
         return Changes(
@@ -78,7 +78,7 @@ def file_changes(
         )
     if not late:
         why = f"{_counted(new)} added, without rows of the time in question"
-        return Changes(spans=(), way=Way.LISTING, why=why, late_rows=0)
+        return Changes(spans=(), way=Way.LISTING, why=why, late_rows=0, fewer_rows=0)
     with translating():
         rows = source.rows_of(_picked(source.frame, [part.stamp for part in late if isinstance(part, File)]), within)
         found = difference([signed(rows, 1, is_hashed=False)], slices)
@@ -90,6 +90,7 @@ def file_changes(
         way=Way.LISTING,
         why=why,
         late_rows=found.more_rows,
+        fewer_rows=found.fewer_rows,
         files=len(late),
         bytes=sum(part.stamp.size for part in late if isinstance(part, File)),
     )

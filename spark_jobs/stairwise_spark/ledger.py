@@ -28,6 +28,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from stairwise.errors import CodecError
 from stairwise.json_fields import Json
+from stairwise.meaning import Meaning
 from stairwise_spark.coverage import Coverage, State
 from stairwise_spark.errors import CONFLICTS, RunError
 from stairwise_spark.session import sql
@@ -73,14 +74,20 @@ class Summary:
         plan: The digest of the text of the plan that was saved last; empty: none was.
         tiers: By name.
         source: The identity of the source that the versions are of; None: it has none.
+        meaning: What the rows mean that the tiers hold; None: nobody says.
         rechecked: When each declared lookback was last done, in seconds, by its text.
+        moves: What tiers of the plan were called before, by their new names: their tables may be there still.
+        valid_from: From which instant on a column is filled, by its name; before, its events were gone already.
     """
 
     made: str = ""
     plan: str = ""
     tiers: Mapping[str, Known] = field(default_factory=dict[str, Known])
     source: str | None = None
+    meaning: Meaning | None = None
     rechecked: Mapping[str, int] = field(default_factory=dict[str, int])
+    moves: Mapping[str, str] = field(default_factory=dict[str, str])
+    valid_from: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def encode(self) -> str:
         """The text, as a commit carries it."""
@@ -91,7 +98,10 @@ class Summary:
         }
         document: dict[str, Json] = {"schema": _SCHEMA, "made": self.made, "plan": self.plan, "tiers": tiers}
         document |= {} if self.source is None else {"source": self.source}
+        document |= {} if self.meaning is None else {"meaning": self.meaning.encode()}
         document |= {"rechecked": dict(self.rechecked)} if self.rechecked else {}
+        document |= {"moves": dict(self.moves)} if self.moves else {}
+        document |= {"valid_from": dict(self.valid_from)} if self.valid_from else {}
         return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
 
     @classmethod
@@ -110,13 +120,16 @@ class Summary:
         match document.get("made"), document.get("plan"), document.get("tiers"):
             case str(made), str(plan), tiers if is_object(tiers):
                 known = {name: _known(each) for name, each in tiers.items()}
-                source = document.get("source")
+                source, meaning = document.get("source"), document.get("meaning")
                 return cls(
                     made=made,
                     plan=plan,
                     tiers=known,
                     source=source if isinstance(source, str) else None,
+                    meaning=Meaning.decode(meaning) if isinstance(meaning, str) else None,
                     rechecked=_instants(document.get("rechecked", {})),
+                    moves=_names(document.get("moves", {})),
+                    valid_from=_instants(document.get("valid_from", {})),
                 )
             case _:
                 raise _refusal(document)
@@ -299,6 +312,12 @@ def _instants(value: object) -> dict[str, int]:
     if not is_object(value):
         raise _refusal(value)
     return {name: each for name, each in value.items() if isinstance(each, int)}
+
+
+def _names(value: object) -> dict[str, str]:
+    if not is_object(value):
+        raise _refusal(value)
+    return {name: each for name, each in value.items() if isinstance(each, str)}
 
 
 def _known(value: object) -> Known:

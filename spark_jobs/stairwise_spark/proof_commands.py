@@ -56,7 +56,7 @@ class StatusGiven(Given):
 
 def status(arguments: Sequence[str]) -> int:
     """Say how the tables stand, by metadata alone; the exit code says whether there are gaps, if that was asked."""
-    parser = _parser("status", "Say what is covered, missing, out of date and not sealed yet. Reads metadata only.")
+    parser = file_parser("status", "Say what is covered, missing, out of date and not sealed yet. Reads metadata only.")
     parser.add_argument("--fail-on-gaps", action="store_true", help="exit with 1 if a tier has a gap")
     given = parser.parse_args(arguments, namespace=StatusGiven())
 
@@ -71,7 +71,7 @@ def status(arguments: Sequence[str]) -> int:
         print(to_json(document) if given.json else told(found, screen(sys.stdout)), flush=True)
         return int(given.fail_on_gaps and found.has_gaps)
 
-    return _answered(given, answer)
+    return answered(given, answer)
 
 
 class VerifyGiven(Given):
@@ -114,7 +114,7 @@ class VerifyGiven(Given):
 
 def verify(arguments: Sequence[str]) -> int:
     """Compare the tables with the raw rows; the exit code says whether they are equal."""
-    parser = _parser("verify", "Recompute windows from the raw rows, and compare them with the tables.")
+    parser = file_parser("verify", "Recompute windows from the raw rows, and compare them with the tables.")
     parser.add_argument("--start", metavar="T", type=instant, help="windows that end after this instant")
     parser.add_argument("--end", metavar="T", type=instant, help="and not after this one")
     parser.add_argument("--tiers", metavar="LIST", type=names, default=(), help="only these, by table name")
@@ -136,7 +136,7 @@ def verify(arguments: Sequence[str]) -> int:
         print(to_json(proof.to_json()) if given.json else told(proof), flush=True)
         return int(proof.total > 0)
 
-    return _answered(given, answer)
+    return answered(given, answer)
 
 
 class WhyGiven(Given):
@@ -148,7 +148,7 @@ class WhyGiven(Given):
 
 def why(arguments: Sequence[str]) -> int:
     """Say where the windows of a tier come from that hold an instant."""
-    parser = _parser("why", "Say who wrote the windows that hold an instant, from what, and if they are sealed.")
+    parser = file_parser("why", "Say who wrote the windows that hold an instant, from what, and if they are sealed.")
     parser.add_argument("tier", metavar="TIER", help="the name of its table")
     parser.add_argument("instant", metavar="INSTANT", type=instant, help="such as 2024-01-31T06:00Z")
     given = parser.parse_args(arguments, namespace=WhyGiven())
@@ -161,7 +161,7 @@ def why(arguments: Sequence[str]) -> int:
         print(to_json(origin.to_json()) if given.json else origin.told(), flush=True)
         return 0
 
-    return _answered(given, answer)
+    return answered(given, answer)
 
 
 class MaintainGiven(Given):
@@ -188,7 +188,7 @@ class MaintainGiven(Given):
 
 def maintain(arguments: Sequence[str]) -> int:
     """Keep the tables in order, beside runs: few files, no orphans, not too many reports."""
-    parser = _parser("maintain", "Compact what is sealed, and keep so many reports. Runs may go on meanwhile.")
+    parser = file_parser("maintain", "Compact what is sealed, and keep so many reports. Runs may go on meanwhile.")
     parser.add_argument("--vacuum", action="store_true", help="remove files that no recent version needs")
     parser.add_argument(
         "--retain-hours", metavar="H", type=count, help="keep those of the last H hours (default: as the tables say)"
@@ -210,7 +210,7 @@ def maintain(arguments: Sequence[str]) -> int:
         print(to_json(kept.to_json()) if given.json else kept.told(), flush=True)
         return 0
 
-    return _answered(given, answer)
+    return answered(given, answer)
 
 
 @contextmanager
@@ -225,7 +225,8 @@ def _output_of_children_aside() -> Generator[None]:
         os.close(ours)
 
 
-def _answered(given: Given, answer: Callable[[], int]) -> int:
+def answered(given: Given, answer: Callable[[], int]) -> int:
+    """The exit code of an answer; what Spark said of an error first, if that was asked for."""
     try:
         return answer()
     except StairwiseError:
@@ -234,7 +235,8 @@ def _answered(given: Given, answer: Callable[[], int]) -> int:
         raise
 
 
-def _parser(name: str, description: str) -> Parser:
+def file_parser(name: str, description: str) -> Parser:
+    """The parser of a command that takes a declaration."""
     parser = Parser(prog=f"stairwise {name}", description=description, allow_abbrev=False)
     parser.add_argument("file", metavar="FILE", help="a declaration in YAML")
     parser.add_argument("--json", action="store_true", help="print one JSON document")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from stairwise.instant import format_instant
 from stairwise.json_fields import Json
@@ -124,6 +124,9 @@ class RunReport:
         tiers: What became of each tier.
         late_rows: Rows that came after windows that hold them had been made; None: the source cannot tell.
         ignored_rows: Those of them that came too late to change anything.
+        unrepairable_rows: Those of them that belong to windows of which the source has dropped rows.
+        lost: The windows that were due, and that nothing gives any more, by tier.
+        expired: The windows that were kept as long as is declared, and have gone, by tier.
         null_times: Rows without a time, left out.
         future_rows: Rows dated further ahead than is declared, which are in no window yet.
         seconds: From when the session was ready.
@@ -140,6 +143,9 @@ class RunReport:
     seconds: float
     late_rows: int | None = 0
     ignored_rows: int | None = 0
+    unrepairable_rows: int | None = 0
+    lost: Mapping[str, Spans] = field(default_factory=dict[str, Spans])
+    expired: Mapping[str, Spans] = field(default_factory=dict[str, Spans])
     future_rows: int = 0
     startup_seconds: float = 0.0
     is_dry: bool = False
@@ -167,6 +173,9 @@ class RunReport:
             "tiers": [_tier(tier) for tier in self.tiers],
             "late_rows": self.late_rows,
             "ignored_rows": self.ignored_rows,
+            "unrepairable_rows": self.unrepairable_rows,
+            "lost": _by_tier(self.lost),
+            "expired": _by_tier(self.expired),
             "null_times": self.null_times,
             "future_rows": self.future_rows,
             "seconds": round(self.seconds, 3),
@@ -174,6 +183,10 @@ class RunReport:
             "wrote_anything": self.wrote_anything,
             "dry_run": self.is_dry,
         }
+
+
+def _by_tier(ranges: Mapping[str, Spans]) -> dict[str, Json]:
+    return {tier: [_range(span) for span in spans] for tier, spans in ranges.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,6 +45,8 @@ class Request:
         restate: Whether windows are made again that are there.
         tiers: Only these of the declared tiers; none: all.
         is_dry: Whether to say what would be done, and not to do it.
+        accepts_deletes: Whether windows may lose their rows, however many they are.
+        is_ahead: Whether tables are filled by a plan that does not rule them yet.
     """
 
     span: Scope = History()
@@ -53,6 +55,8 @@ class Request:
     restate: bool = False
     tiers: tuple[str, ...] = ()
     is_dry: bool = False
+    accepts_deletes: bool = False
+    is_ahead: bool = False
 
     def wants(self, tier: str) -> bool:
         """Whether a tier is to be written."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from pyspark.sql import SparkSession
@@ -21,7 +21,7 @@ from stairwise_spark.errors import RunError, SourceError, translating
 from stairwise_spark.expressions import direct
 from stairwise_spark.shapes import is_object
 from stairwise_spark.source import open_source
-from stairwise_spark.target import Target, doubtful, older, trusted
+from stairwise_spark.target import Target, doubtful, expired, older, trusted
 
 """Where a range begins that holds everything until its end."""
 
@@ -171,6 +171,7 @@ class TierStatus:
             "covered": ranges(self.covered),
             "gaps": ranges(self.gaps),
             "stale": ranges(self.stale),
+            "expired": ranges(expired(self.coverage)),
             "unsealed": [{"range": _range(each.span), "reason": each.reason.value} for each in self.unsealed],
             "lag_s": self.lag_s,
             "rows": None if holds is None else holds.rows,
@@ -191,6 +192,7 @@ class Status:
         clock: What is compared with.
         report: What the newest run said of itself; None: there is no report.
         notes: What else there is to know, as sentences.
+        valid_from: From which instant on columns are filled, by name; others are throughout.
     """
 
     rollup: str
@@ -198,6 +200,7 @@ class Status:
     clock: Clock
     report: Mapping[str, object] | None
     notes: tuple[str, ...]
+    valid_from: Mapping[str, int] = field(default_factory=dict[str, int])
 
     @property
     def has_gaps(self) -> bool:
@@ -218,6 +221,7 @@ class Status:
             "source": {"version": self.clock.version},
             "tiers": [tier.to_json() for tier in self.tiers],
             "last_run": None if self.report is None else _summary(self.report),
+            "valid_from": {name: format_instant(since) for name, since in self.valid_from.items()},
             "notes": list(self.notes),
         }
 
@@ -261,8 +265,15 @@ def status(spark: SparkSession, plan: Plan, now: int | None = None) -> Status:
             )
         )
     newest = max((tier.last.run for tier in tiers if tier.last is not None), default="")
+    valid_from = target.storage.ledger.summary.valid_from
+    notes += [f"Column {name} is filled from {format_instant(since)} on." for name, since in valid_from.items()]
     return Status(
-        rollup=rollup.name, tiers=tuple(tiers), clock=clock, report=_report(target, newest), notes=tuple(notes)
+        rollup=rollup.name,
+        tiers=tuple(tiers),
+        clock=clock,
+        report=_report(target, newest),
+        notes=tuple(notes),
+        valid_from=valid_from,
     )
 
 

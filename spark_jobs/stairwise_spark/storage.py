@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -22,15 +23,17 @@ from pyspark.sql.types import StructField, StructType
 
 from stairwise.codec import encode_plan, to_json
 from stairwise.errors import PlanError
+from stairwise.meaning import Meaning
 from stairwise.plan import Plan
 from stairwise.rollup import Catalog, Layout, Rollup
 from stairwise.tiers import Kind, Tier
 from stairwise.windowing import Interval
 from stairwise_spark.arrangement import PART, Arrangement
-from stairwise_spark.coverage import Coverage, State, folded
+from stairwise_spark.coverage import ANYTHING, Coverage, State, Wanted, folded
 from stairwise_spark.errors import BusyError, RunError, translating
 from stairwise_spark.ledger import Known, Ledger, Summary, digested, installed_version
 from stairwise_spark.names import column
+from stairwise_spark.reshaping import move
 from stairwise_spark.tables import Definition, Place, TierTable, new_mark
 from stairwise_spark.tier_logs import Log, logs
 from stairwise_spark.transaction import Transaction
@@ -49,6 +52,13 @@ _SIDE_BY_SIDE = 4
 _SOON = 1.0  # seconds
 
 
+class _Record(NamedTuple):
+    """What the bookkeeping knows of a tier, and whether it is of what rows have to be about."""
+
+    state: State
+    is_believed: bool
+
+
 def _tell_nobody(_: Written) -> None:
     """Go on."""
 
@@ -62,14 +72,16 @@ class Storage:
         rollup: The declaration.
         plan: The digest of the plan.
         tiers: The tiers of the plan, by name.
-        source: The identity of the source; None: it has none, or nobody asks.
+        wanted: What rows have to be about: those that are not are doubtful.
+        is_ruling: Whether the plan is the one that rules the tables, and they say so.
     """
 
     spark: SparkSession
     rollup: Rollup
     plan: str
     tiers: Mapping[str, Tier]
-    source: str | None = None
+    wanted: Wanted = ANYTHING
+    is_ruling: bool = True
     _tables: dict[Place, TierTable] = field(default_factory=dict[Place, TierTable], repr=False)
     _states: dict[str, State] = field(default_factory=dict[str, State], repr=False)
     _ledger: Ledger | None = field(default=None, repr=False)
@@ -86,13 +98,18 @@ class Storage:
         if plan.declaration is None:
             raise PlanError(f"plan '{plan.rollup}': there is no declaration in it, so there is no target.")
         digest = digested(to_json(encode_plan(plan)))
-        return cls(spark, plan.declaration, digest, {step.tier.name: step.tier for step in plan.steps}, source)
+        wanted = Wanted(source, Meaning.of(plan.declaration))
+        return cls(spark, plan.declaration, digest, {step.tier.name: step.tier for step in plan.steps}, wanted)
 
     def place(self, tier: str) -> Place:
         """Where the table of a tier is."""
+        return self.place_of(tier, self.tiers[tier].kind)
+
+    def place_of(self, tier: str, kind: Kind) -> Place:
+        """Where the table of a tier of that kind is, or would be."""
         is_shared = self.rollup.layout is Layout.ONE_TABLE
         target, name = self.rollup.target, self.rollup.name
-        match target, self.tiers[tier].kind:
+        match target, kind:
             case Catalog(schema), Kind.DECLARED:
                 return Place((*schema.split("."), name if is_shared else tier))
             case Catalog(schema), _:
@@ -142,13 +159,7 @@ class Storage:
         Raises:
             RunError: Something else is there, or a table with other columns or of another rollup.
         """
-        # The target before what lies in it: a table is not made in a folder that holds anything.
-        places: dict[Place, list[str]] = {}
-        for tier in sorted(schemas, key=lambda each: str(self.place(each))):
-            places.setdefault(self.place(tier), []).append(tier)
-        definitions = {
-            place: self._tier_definition(tiers, [schemas[tier] for tier in tiers]) for place, tiers in places.items()
-        }
+        definitions = self.definitions(schemas)
         first, others = list(definitions.items())[:1], list(definitions.items())[1:]
         are_new = [self._make(place, definition) for place, definition in first]
         with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
@@ -160,6 +171,18 @@ class Storage:
             self._states = {tier: State(0, Coverage()) for tier in self.tiers}
             self._is_seen = True
         self.remember({})
+
+    def definitions(self, schemas: Mapping[str, StructType]) -> dict[Place, Definition]:
+        """What the tables of tiers are made with; the target before what lies in it.
+
+        For a table is not made in a folder that holds anything.
+        """
+        places: dict[Place, list[str]] = {}
+        for tier in sorted(schemas, key=lambda each: str(self.place(each))):
+            places.setdefault(self.place(tier), []).append(tier)
+        return {
+            place: self._tier_definition(tiers, [schemas[tier] for tier in tiers]) for place, tiers in places.items()
+        }
 
     def states(self) -> dict[str, State]:
         """What is known of each tier whose table is there: one Spark job for all their logs, and the ledger's.
@@ -230,7 +253,7 @@ class Storage:
                 table=self._table(place),
                 run=run,
                 plan=self.plan,
-                source=self.source,
+                wanted=self.wanted,
                 writes=group,
                 known={write.tier: self._states[write.tier] for write in group},
             )
@@ -275,11 +298,7 @@ class Storage:
         return found
 
     def record(self, run: str, states: Mapping[str, State]) -> None:
-        """What is now known of tiers is kept, without commits to their tables; one Spark job.
-
-        For ranges that no change touched, and for those that are empty: a state that :meth:`states` has given, with
-        more coverage.
-        """
+        """What is now known of tiers is kept, without commits to their tables; one Spark job."""
         self.remember(states)
         with translating():
             self.ledger.save_states(run)
@@ -309,7 +328,7 @@ class Storage:
         records = {tier: self._records(tier, table.mark, summaries) for tier, table in tables.items()}
         since: dict[TierTable, int] = {}
         for tier, table in tables.items():
-            first = min((each.version for each in records[tier]), default=0)
+            first = _first(records[tier])
             since[table] = min(first, since.get(table, first))
         found = logs(since)
         if found is None or any(log.mark not in (None, table.mark) for table, log in found.items()):
@@ -317,9 +336,9 @@ class Storage:
         self._states.clear()
         states: dict[str, State] = {}
         for tier, table in tables.items():
-            log, known = found[table].commits, records[tier]
+            log, known = found[table].commits, [record.state for record in records[tier]]
             newest = max([*(each.version for each in log), *(each.version for each in known)], default=0)
-            states[tier] = State(newest, folded(tier, log, known, self.source))
+            states[tier] = State(newest, folded(tier, log, known, self.wanted))
         self.remember(states)
         return True
 
@@ -343,14 +362,20 @@ class Storage:
         before = self.ledger.summary
         made = self.plan if self._is_made else before.made
         self.ledger.summary = replace(
-            before, made=made, tiers={**before.tiers, **known}, source=self.source or before.source
+            before,
+            made=made,
+            tiers={**before.tiers, **known},
+            source=self.wanted.source or before.source,
+            meaning=self.wanted.meaning or before.meaning,
         )
 
     def _make(self, place: Place, definition: Definition) -> bool:
         """Whether the table was made now."""
         with translating(f"table {place}"):
+            if self.ledger.summary.moves:
+                self._find(place)
             mark = new_mark()
-            self._tables[place] = TierTable.make(self.spark, place, definition, mark)
+            self._tables[place] = TierTable.make(self.spark, place, definition, mark, is_ruling=self.is_ruling)
         return self._tables[place].mark == mark
 
     def _make_ledger(self) -> None:
@@ -359,11 +384,21 @@ class Storage:
 
     def _find(self, place: Place) -> TierTable | None:
         if place not in self._tables:
-            found = TierTable.find(self.spark, place, self.rollup.name)
+            found = TierTable.find(self.spark, place, self.rollup.name) or self._moved(place)
             if found is None:
                 return None
             self._tables[place] = found
         return self._tables[place]
+
+    def _moved(self, place: Place) -> TierTable | None:
+        """The table that was called otherwise and belongs there; None: there is none."""
+        for tier, old in self.ledger.summary.moves.items():
+            if tier in self.tiers and self.place(tier) == place:
+                before = self.place_of(old, self.tiers[tier].kind)
+                if TierTable.find(self.spark, before, self.rollup.name) is not None:
+                    move(self.spark, before, place)
+                return TierTable.find(self.spark, place, self.rollup.name)
+        return None
 
     def _table(self, place: Place) -> TierTable:
         with translating():
@@ -412,18 +447,25 @@ class Storage:
             partitions=partitions,
         )
 
-    def _records(self, tier: str, mark: str, summaries: Sequence[Summary]) -> list[State]:
+    def _records(self, tier: str, mark: str, summaries: Sequence[Summary]) -> list[_Record]:
         """The newest record of a tier, and those that know more."""
-        kept: list[State] = []
-        for record in sorted(self._recorded(tier, mark, summaries), key=lambda each: each.version, reverse=True):
-            if all(each.coverage.union(record.coverage) != each.coverage for each in kept):
+        kept: list[_Record] = []
+        for record in sorted(self._recorded(tier, mark, summaries), key=lambda each: each.state.version, reverse=True):
+            known = record.state.coverage
+            if all(each.state.coverage.union(known) != each.state.coverage for each in kept):
                 kept.append(record)
         return kept
 
-    def _recorded(self, tier: str, mark: str, summaries: Sequence[Summary]) -> Iterator[State]:
+    def _recorded(self, tier: str, mark: str, summaries: Sequence[Summary]) -> Iterator[_Record]:
         for summary in summaries:
             known = summary.tiers.get(tier)
             if known is None or known.record is None or known.mark != mark:
                 continue
-            is_of_another = self.source not in (None, summary.source)
-            yield State(known.record.version, known.record.coverage.doubted()) if is_of_another else known.record
+            is_believed = self.wanted.believes(tier, summary.source, summary.meaning)
+            version, coverage = known.record.version, known.record.coverage
+            yield _Record(State(version, coverage if is_believed else coverage.doubted()), is_believed)
+
+
+def _first(records: Sequence[_Record]) -> int:
+    """The version from which on a log has to be read: what was doubted may have been claimed anew before."""
+    return min((each.state.version for each in records if each.is_believed), default=0)

@@ -227,8 +227,10 @@ class TierTable(Table):
     mark: str
 
     @classmethod
-    def make(cls, spark: SparkSession, place: Place, definition: Definition, mark: str) -> TierTable:
-        """The table, which now is there; one that was there before is kept as it is, but for the plan it follows.
+    def make(
+        cls, spark: SparkSession, place: Place, definition: Definition, mark: str, *, is_ruling: bool = True
+    ) -> TierTable:
+        """The table, which now is there; one that was there before is kept as it is, but for the plan that rules it.
 
         A new one has the mark.
 
@@ -243,7 +245,7 @@ class TierTable(Table):
             raise _refusal(place, "there are files that are no Delta table")
         if there.mark != mark:
             _check(spark, place, there.properties, definition)
-            if there.properties.get(PLAN) != definition.plan:
+            if is_ruling and there.properties.get(PLAN) != definition.plan:
                 texts = {PLAN: definition.plan, VERSION: definition.version}
                 sql(spark, f"ALTER TABLE {place.identifier} SET TBLPROPERTIES ({_assigned(texts)})")
         return cls(spark, place, there.location, there.mark)
@@ -405,13 +407,13 @@ def _check(spark: SparkSession, place: Place, properties: Mapping[str, str], def
     _check_owner(place, properties, definition.owner)
     wanted = {field.name: type_text(field.dataType) for field in definition.fields}
     found = {field.name: type_text(field.dataType) for field in spark.table(place.identifier).schema.fields}
-    differing = [name for name in {**wanted, **found} if wanted.get(name) != found.get(name)]
+    differing = [name for name, kind in wanted.items() if kind != found.get(name)]
     if differing:
         name = differing[0]
         raise RunError(
             f"table {place}: its column {name} is {found.get(name, 'missing')}, "
-            f"and the declaration says {wanted.get(name, 'nothing of it')}.",
-            hint="choose another target; to change tables that are filled is not in this version yet.",
+            f"and the declaration says {wanted[name]}.",
+            hint="stairwise diff FILE says what that means, stairwise apply FILE changes it.",
             columns=", ".join(differing),
         )
 

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from stairwise.codec import decode_plan
 from stairwise.errors import UsageError
 from stairwise.names import nearest
 from stairwise.plan import Plan, Step
 from stairwise.rollup import Rollup
 from stairwise.tiers import Kind
 from stairwise.windowing import Interval
-from stairwise_spark.coverage import DOUBTFUL, Coverage, State
-from stairwise_spark.engine import check_same
+from stairwise_spark.applied import going_on
+from stairwise_spark.coverage import DOUBTFUL, EXPIRED, Coverage, State
 from stairwise_spark.errors import translating
 from stairwise_spark.spans import joined
 from stairwise_spark.storage import Storage
@@ -47,18 +46,13 @@ class Target:
             source: The identity of the source: what was made of another one is doubtful. None: nobody has asked.
 
         Raises:
-            UsageError: The tables were filled with something else.
+            ChangedError: The tables were filled with something else.
             RunError: There is something that is not ours.
         """
         with translating():
             storage = Storage.of(spark, plan, source)
-            applied = storage.ledger.load_plan()
-            if applied is not None:
-                filled = decode_plan(applied)
-                check_same(filled, plan)
-                # The tiers of another declaration are not those that are asked for.
-                if filled.declaration == plan.declaration:
-                    plan, storage = filled, Storage.of(spark, filled, source)
+            plan = going_on(storage.ledger.load_plan(), plan)
+            storage = Storage.of(spark, plan, source)
             recorded: dict[str, int] = {}
             for summary in storage.ledger.summaries():
                 for tier, known in summary.tiers.items():
@@ -94,7 +88,13 @@ class Target:
 
 def trusted(coverage: Coverage) -> tuple[Interval, ...]:
     """The ranges that are covered, whatever version of the source they reflect."""
-    return joined(tuple(Interval(each.start, each.end) for each in coverage.stretches if each.version > DOUBTFUL))
+    found = (Interval(each.start, each.end) for each in coverage.stretches if DOUBTFUL < each.version < EXPIRED)
+    return joined(tuple(found))
+
+
+def expired(coverage: Coverage) -> tuple[Interval, ...]:
+    """The ranges whose rows were kept as long as was declared, and are gone."""
+    return tuple(Interval(each.start, each.end) for each in coverage.stretches if each.version == EXPIRED)
 
 
 def doubtful(coverage: Coverage) -> tuple[Interval, ...]:

@@ -296,6 +296,15 @@ def _said_of_rows(report: RunReport) -> Iterator[str]:
     if late:
         dropped = f", of which {quantity(ignored)} came too late to change anything" if ignored else ""
         yield f"  {counted(late, 'row')} came late{dropped}"
+    if report.unrepairable_rows:
+        yield (
+            f"  {counted(report.unrepairable_rows, 'row')} came for windows of which the source has dropped rows: "
+            "these stay as they are"
+        )
+    if report.lost:
+        yield f"  not to be made any more, for what they are made of is gone: windows of {', '.join(report.lost)}"
+    if report.expired:
+        yield f"  expired, as declared: windows of {', '.join(report.expired)}"
     if report.null_times:
         yield f"  {quantity(report.null_times)} rows without a time were left out"
     if report.future_rows:

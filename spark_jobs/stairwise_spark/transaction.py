@@ -10,7 +10,7 @@ from random import SystemRandom
 from pyspark.sql import DataFrame
 
 from stairwise_spark.arrangement import Arrangement
-from stairwise_spark.coverage import Claim, Commit, Coverage, State, folded
+from stairwise_spark.coverage import Claim, Commit, Coverage, State, Wanted, folded
 from stairwise_spark.errors import CONFLICTS, BusyError
 from stairwise_spark.tables import OccupiedError, TierTable
 from stairwise_spark.tier_logs import Log
@@ -30,7 +30,7 @@ class Transaction:
         table: The table.
         run: Who writes.
         plan: The digest of the plan.
-        source: Which source it is, by its identity.
+        wanted: What the rows are about.
         writes: What; one at most for each tier.
         known: What was known of these tiers before.
         began: When it began, on the clock that only goes forward.
@@ -39,7 +39,7 @@ class Transaction:
     table: TierTable
     run: str
     plan: str
-    source: str | None
+    wanted: Wanted
     writes: Sequence[Write]
     known: Mapping[str, State]
     began: float = field(default_factory=time.monotonic)
@@ -129,7 +129,7 @@ class Transaction:
         """What is known of a tier, with all commits up to a version."""
         state = self.known[tier]
         since = [each for each in log.commits if state.version < each.version <= version]
-        return State(max(version, state.version), folded(tier, since, [state], self.source))
+        return State(max(version, state.version), folded(tier, since, [state], self.wanted))
 
     @property
     def _known(self) -> int:
@@ -142,7 +142,8 @@ class Transaction:
             plan=self.plan,
             tiers=tuple((write.tier, write.coverage) for write in self.writes),
             is_append=self._is_append,
-            source=self.source,
+            source=self.wanted.source,
+            meaning=self.wanted.meaning,
         )
 
     def _check_alone(self, others: Iterable[Commit]) -> None:

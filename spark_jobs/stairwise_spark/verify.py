@@ -26,14 +26,17 @@ from stairwise.tiers import Kind, Tier
 from stairwise.window import FixedWindow
 from stairwise.windowing import Interval, windows_ending
 from stairwise_spark.compared import Comparison, Difference, Rule
-from stairwise_spark.compute import Content
+from stairwise_spark.compute import Content, touched
+from stairwise_spark.coverage import Coverage
 from stairwise_spark.due import BEGINNING
 from stairwise_spark.errors import translating
 from stairwise_spark.expressions import argument_types, direct, lowered
 from stairwise_spark.grid import fixed_begins
 from stairwise_spark.names import column
 from stairwise_spark.recomputed import BOUNDS, ROWS, Judged, aggregated, count_of, counted, listed, windowed
+from stairwise_spark.retention import kept_since
 from stairwise_spark.source import PinnedSource, open_source
+from stairwise_spark.spans import Spans, without
 from stairwise_spark.status import ranges
 from stairwise_spark.target import Target, older, trusted, unfinished
 from stairwise_spark.writes import instant
@@ -206,7 +209,7 @@ class _Work:
         name = step.tier.name
         coverage = self.target.coverage(name)
         stored = self._stored(name)
-        spans = [] if stored is None else self._spans(trusted(coverage), stored)
+        spans = [] if stored is None else self._spans(self._recomputable(step.tier, coverage), stored)
         windows = self._sampled(step.tier, spans)
         if stored is None or not spans or windows == []:
             outside = 0 if stored is None else self._outside(name, stored)
@@ -232,6 +235,12 @@ class _Work:
     def _stored(self, name: str) -> DataFrame | None:
         state = self.target.states.get(name)
         return None if state is None else self.target.storage.stored(name, state.version)
+
+    def _recomputable(self, tier: Tier, coverage: Coverage) -> Spans:
+        """What is covered, but for windows of which the source has dropped rows, as it is declared to do."""
+        since = kept_since(self.target.rollup, int(time.time()))
+        covered = trusted(coverage)
+        return covered if since is None else without(covered, (touched(tier, Interval(BEGINNING, since)),))
 
     def _spans(self, covered: Iterable[Interval], stored: DataFrame) -> list[Interval]:
         """What is covered of what was asked for; from the first row on, where all of the past is covered."""

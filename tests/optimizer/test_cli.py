@@ -358,7 +358,7 @@ BOTH = "or --windows, not both. Hint: leave one out, and quote a list of windows
             ["apply", "a.yaml"],
             (
                 "there is no command 'apply'. "
-                "Hint: so far there are backfill, calibrate, maintain, plan, run, status, verify, why."
+                "Hint: so far there are apply, backfill, calibrate, diff, maintain, plan, run, status, verify, why."
             ),
         ),
         (["trips.yaml"], "there is no command 'trips.yaml'. Hint: try stairwise plan trips.yaml."),

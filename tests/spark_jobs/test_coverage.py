@@ -199,7 +199,7 @@ def test_a_fold_may_start_at_any_record() -> None:
 def test_what_is_said_of_another_source_is_doubtful(of: str | None, asked: str | None, version: int) -> None:
     """A claim that names none was made when there was none to be told from others."""
     claim = Claim(run="r", plan="p", tiers=(("5m", Coverage.over([(0, 3, 5)])),), source=of)
-    assert folded("5m", [Commit(0, claim)], [], asked) == Coverage.over([(0, 3, version)])
+    assert folded("5m", [Commit(0, claim)], [], Wanted(asked)) == Coverage.over([(0, 3, version)])
 
 
 @dataclass(frozen=True, slots=True)

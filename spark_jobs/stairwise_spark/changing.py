@@ -1,0 +1,456 @@
+"""A changed declaration is carried out: beside the schedule, which goes on with the old plan until one commit switches.
+
+What only adds is done before the switch: columns, NULL at first, and tables; values that states hold already are worked
+out of them; everything else is made by a run of the new plan. Until then the old plan's runs find their tables as they
+left them, with more in them. What takes away is done after the switch.
+
+Each step is harmless when done again, so whoever is killed is followed by another one who goes on: rows that no claim
+calls whole under the new declaration are due, whoever wrote them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from types import MappingProxyType
+from uuid import uuid4
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, StructType
+
+from stairwise.codec import encode_plan, to_json
+from stairwise.errors import UsageError
+from stairwise.evolution import Action, Change, Evolution, Origin, Permission, called, is_idle
+from stairwise.instant import format_instant
+from stairwise.json_fields import Json
+from stairwise.options import Options
+from stairwise.plan import Plan
+from stairwise.rollup import Rollup
+from stairwise.tiers import Kind, Tier
+from stairwise_spark import engine
+from stairwise_spark.applied import changed
+from stairwise_spark.compute import IS_PARTIAL, Content, events, schemas
+from stairwise_spark.coverage import Claim, Coverage, State
+from stairwise_spark.difference import Difference, difference
+from stairwise_spark.errors import translating
+from stairwise_spark.expressions import argument_types, direct, lowered
+from stairwise_spark.grid import within
+from stairwise_spark.ledger import Known
+from stairwise_spark.names import column
+from stairwise_spark.report import Progress, RunReport, silent
+from stairwise_spark.reshaping import add_columns, can_move, comment_column, empty, empty_window, remove, take_columns
+from stairwise_spark.rows import Rows
+from stairwise_spark.scope import Request
+from stairwise_spark.source import PinnedSource, open_source
+from stairwise_spark.spans import hull, joined
+from stairwise_spark.storage import Storage
+from stairwise_spark.tables import TierTable
+from stairwise_spark.target import trusted
+from stairwise_spark.writes import Write
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """What was done.
+
+    Attributes:
+        difference: What there was to do.
+        runs: The runs that filled what had to be filled.
+        left: Helpers that nobody reads any more, and that were left alone.
+        seconds: How long it took.
+    """
+
+    difference: Difference
+    runs: tuple[RunReport, ...] = ()
+    left: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    def to_json(self) -> dict[str, Json]:
+        """The document ``stairwise.apply/1``."""
+        return {
+            **self.difference.to_json(),
+            "schema": "stairwise.apply/1",
+            "runs": [run.to_json() for run in self.runs],
+            "left": list(self.left),
+            "seconds": round(self.seconds, 3),
+        }
+
+    def told(self) -> str:
+        """The same for people."""
+        rollup = self.difference.rollup.name
+        if not self.difference.is_anything:
+            return f"rollup {rollup}: the tables are those of the declaration; nothing to do."
+        rows = sum(tier.rows for run in self.runs for tier in run.tiers)
+        read = sum(run.source.rows for run in self.runs)
+        lines = [
+            f"rollup {rollup}: applied in {self.seconds:.1f} s; {read:,} events read, {rows:,} rows written by runs"
+        ]
+        lines += [f"  left alone, though no tier reads it any more: {tier}" for tier in self.left]
+        return "\n".join(lines)
+
+
+def apply(
+    spark: SparkSession,
+    found: Difference,
+    allowed: frozenset[Permission] = frozenset(),
+    progress: Progress = silent,
+) -> Applied:
+    """The tables are those of the declaration.
+
+    Args:
+        spark: A session in UTC and in ANSI mode.
+        found: What there is to do.
+        allowed: What may go.
+        progress: Is told what happens.
+
+    Raises:
+        UsageError: Something would go that nobody has allowed, or nothing was filled yet.
+        RunError: It could not be done; what was done until then stays, and is not done again.
+    """
+    check_allowed(found.evolution, allowed)
+    running = found.evolution.running
+    if running is None:
+        raise UsageError(
+            f"rollup '{found.rollup.name}': nothing was filled yet, so there is nothing to change.",
+            hint="run stairwise backfill FILE.",
+        )
+    started = time.monotonic()
+    with translating():
+        source = open_source(spark, found.rollup, direct)
+        change = _Change.of(source, running, found, allowed, progress)
+    change.done()
+    return Applied(
+        difference=found,
+        runs=tuple(change.runs),
+        left=tuple(_tier(each) for each in change.idle if Permission.DROP not in allowed),
+        seconds=time.monotonic() - started,
+    )
+
+
+def apply_additive(spark: SparkSession, rollup: Rollup, options: Options, progress: Progress = silent) -> None:
+    """What a declaration has more than the tables is added; if anything would go, nothing is done.
+
+    Raises:
+        ChangedError: Something would go.
+    """
+    found = difference(spark, rollup, options)
+    if found.evolution.running is None or not found.is_anything:
+        return
+    if not found.evolution.is_additive:
+        raise changed(found.evolution)
+    apply(spark, found, progress=progress)
+
+
+def check_allowed(evolution: Evolution, allowed: frozenset[Permission]) -> None:
+    """Refuse what takes something away that nobody has allowed to go.
+
+    Raises:
+        UsageError: Something is not allowed.
+    """
+    refused = [each for each in evolution.changes if each.needs not in {None, *allowed} and not is_idle(each)]
+    if refused:
+        listed = ", ".join(f"{each.action.value} {each.column or each.tier} ({each.why})" for each in refused)
+        wanted = " ".join(sorted({each.needs.value for each in refused if each.needs is not None}))
+        raise UsageError(
+            f"rollup '{evolution.goal.rollup}': not allowed: {listed}.",
+            hint=f"add {wanted} if that is what you want.",
+            needs=wanted,
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class _Change:
+    """A change as it goes on.
+
+    Attributes:
+        source: Where the events are.
+        found: What there is to do.
+        allowed: What may go.
+        progress: Is told what happens.
+        content: What rows hold then.
+        old: The tables as the running plan has them.
+        states: What they reflect by that.
+        run: Names who writes.
+        runs: What runs did.
+    """
+
+    source: PinnedSource
+    found: Difference
+    allowed: frozenset[Permission]
+    progress: Progress
+    content: Content
+    old: Storage
+    states: Mapping[str, State]
+    run: str = field(default_factory=lambda: f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid4().hex[:8]}-apply")
+    runs: list[RunReport] = field(default_factory=list[RunReport])
+
+    @classmethod
+    def of(
+        cls,
+        source: PinnedSource,
+        running: Plan,
+        found: Difference,
+        allowed: frozenset[Permission],
+        progress: Progress,
+    ) -> _Change:
+        """What is there is known, and nothing is done yet."""
+        rollup = found.rollup
+        types = argument_types(source.rows(), [aggregate for _, aggregate in rollup.aggregates])
+        old = Storage.of(source.frame.sparkSession, running, source.identity)
+        return cls(
+            source=source,
+            found=found,
+            content=Content(keys=rollup.keys, aggregates=rollup.aggregates, types=types),
+            old=old,
+            states=old.states(),
+            allowed=allowed,
+            progress=progress,
+        )
+
+    @property
+    def evolution(self) -> Evolution:
+        """What becomes of the tables."""
+        return self.found.evolution
+
+    @property
+    def goal(self) -> Plan:
+        """The plan to go on with."""
+        return self.evolution.goal
+
+    @property
+    def idle(self) -> tuple[Change, ...]:
+        """The helpers that are not needed any more."""
+        return tuple(filter(is_idle, self.evolution.changes))
+
+    @property
+    def moves(self) -> dict[str, str]:
+        """What tiers were called before whose tables can be moved, by their new names."""
+        if self.old.arrangement.is_shared:
+            return {}
+        renamed = {str(each.tier): str(each.origin) for each in self.evolution.of(Action.RENAME)}
+        return {new: old for new, old in renamed.items() if can_move(self.old.place(old))}
+
+    def done(self) -> None:
+        """All of it."""
+        if Permission.REBUILD in self.evolution.needed:
+            self._switch(self._storage(self.goal), {})
+            self._emptied()
+        else:
+            self._added()
+        self._filled(self.goal)
+        if Permission.DROP in self.allowed:
+            self._dropped()
+
+    def _added(self) -> None:
+        """What only adds, under the names that tables have; and the switch."""
+        ahead = called(self.goal, self.moves)
+        storage = self._storage(ahead, is_ruling=False)
+        wanted = self._schemas(ahead)
+        storage.states()
+        self._widened(storage, wanted)
+        storage.ensure(wanted)
+        storage.states()
+        self._carried(storage)
+        self._filled(ahead, is_ahead=True)
+        storage = self._storage(ahead, is_ruling=False)
+        valid_from = self._left_behind(ahead, storage)
+        self._switch(storage, self.moves, valid_from)
+
+    def _storage(self, plan: Plan, *, is_ruling: bool = True) -> Storage:
+        return replace(Storage.of(self.old.spark, plan, self.source.identity), is_ruling=is_ruling)
+
+    def _schemas(self, plan: Plan) -> Mapping[str, StructType]:
+        return schemas(plan, self.source.rows(), self.content, is_marked=self.found.rollup.partial)
+
+    def _widened(self, storage: Storage, wanted: Mapping[str, StructType]) -> None:
+        """The tables that are there have the columns that are new; NULL as yet."""
+        comments = {name: str(aggregate) for name, aggregate in self.found.rollup.aggregates}
+        for table, columns in _by_table(storage, wanted).items():
+            with translating(f"table {table.place}"):
+                add_columns(table, list(columns.values()), comments)
+
+    def _carried(self, storage: Storage) -> None:
+        """What tables hold already goes to where it is wanted, as what it was claimed to be; no event is read."""
+        fills = self.evolution.of(Action.FILL)
+        if any(each.origin is not Origin.STATES for each in fills):
+            return  # a run makes all of it anew, in one scan
+        writes: list[Write] = []
+        known: dict[str, State] = {}
+        for change in self.evolution.changes:
+            origin = self._origin(change, is_filling=bool(fills))
+            if origin is None or change.step is None:
+                continue
+            name = self.moves.get(change.step.tier.name, change.step.tier.name)
+            if change.step.tier.kind is Kind.DECLARED:
+                writes.append(self._copy(origin, replace(change.step.tier, name=name)))
+            else:
+                known[name] = self.states[origin]
+        storage.write(self.run, writes)
+        storage.record(self.run, known)
+
+    def _origin(self, change: Change, *, is_filling: bool) -> str | None:
+        """The tier of the running plan whose rows become those of a tier, if they are not that already."""
+        if change.step is None or not isinstance(change.origin, str | None):
+            return None
+        found: str | None = None
+        match change.action:
+            case Action.KEEP if is_filling:
+                found = change.step.tier.name
+            case Action.RENAME if is_filling or change.step.tier.name not in self.moves:
+                found = change.origin
+            case Action.ADD if change.origin == change.step.tier.name and not self.content.results:
+                found = change.origin  # it was of another kind
+            case _:
+                pass
+        return found if found in self.states else None
+
+    def _copy(self, origin: str, tier: Tier) -> Write:
+        """The rows of a tier of the running plan as rows of a tier of the goal: what can be worked out of states is."""
+        state = self.states[origin]
+        ends = trusted(state.coverage)
+        rows = within(self.old.stored(origin, state.version), F.unix_micros("window_end") - F.lit(1), ends)
+        before = {} if self.evolution.running is None else _aggregates(self.evolution.running)
+        there = {name for name, aggregate in before.items() if name in rows.columns}
+        results = [
+            column(name) if name in there and before[name] == str(aggregate) else lowered(aggregate, self.content.types)
+            for name, aggregate in self.content.aggregates
+        ]
+        is_marked = self.found.rollup.partial
+        frame: DataFrame = rows.select(
+            *map(column, self.content.keys),
+            "window_start",
+            "window_end",
+            *(each.alias(name) for each, (name, _) in zip(results, self.content.aggregates, strict=True)),
+            *((F.lit(False).alias(IS_PARTIAL),) if is_marked else ()),  # noqa: FBT003 - a literal
+            *(column(name) for each in self.content.partials(keeps_values=False) for name in each.columns),
+        )
+        covered = Coverage.over(each for each in state.coverage.stretches if each.version >= 0)
+        return Write(tier=tier.name, rows=Rows(frame), ends=ends, starts=events(tier, ends), coverage=covered)
+
+    def _filled(self, plan: Plan, *, is_ahead: bool = False) -> None:
+        """What is due under a plan is made, as far as tables were filled."""
+        span = hull(joined(span for state in self.states.values() for span in trusted(state.coverage)))
+        if span.start < span.end:
+            request = Request(span=span, is_ahead=is_ahead)
+            self.runs.append(engine.run(self.old.spark, plan, request, self.progress))
+
+    def _left_behind(self, ahead: Plan, storage: Storage) -> dict[str, int]:
+        """From when on the columns are filled of which the source has dropped events; before, windows stay as they are.
+
+        What was known of these windows is known of them under the new plan.
+        """
+        lost = self.runs[-1].lost if self.runs else {}
+        columns = [each.column for each in self.evolution.of(Action.FILL) if each.column is not None]
+        if not lost or not columns:
+            return {}
+        states = storage.states()
+        kept: dict[str, State] = {}
+        for tier in lost.keys() & self.states.keys() & states.keys():
+            known = (self.states[tier].coverage.within(span).stretches for span in lost[tier])
+            before = Coverage.over(each for stretches in known for each in stretches)
+            kept[tier] = State(states[tier].version, states[tier].coverage.overlaid(before))
+        storage.record(self.run, kept)
+        roots = [step.tier for step in ahead.steps if step.reads is None and step.tier.name in lost]
+        since = max(span.end for tier in roots for span in events(tier, lost[tier.name]))
+        for name, table in storage.tables().items():
+            if storage.tiers[name].kind is Kind.DECLARED:
+                for each in columns:
+                    call = _aggregates(ahead)[each]
+                    comment_column(table, each, f"{call}; of windows from {format_instant(since)} on")
+        return dict.fromkeys(columns, since)
+
+    def _switch(
+        self, storage: Storage, moves: Mapping[str, str], valid_from: Mapping[str, int] = MappingProxyType({})
+    ) -> None:
+        """From now on the goal rules; by one commit, which also says where tables will be."""
+        with translating():
+            ledger, states, tables = storage.ledger, storage.states(), storage.tables()
+            goal = Storage.of(storage.spark, self.goal, self.source.identity)
+            known = {
+                new: Known(goal.place(new).path or tables[old].location, tables[old].mark, states[old])
+                for new, old in moves.items()
+                if old in tables
+            }
+            summary = ledger.summary
+            kept = {tier: each for tier, each in summary.tiers.items() if tier not in moves.values()}
+            there = dict(self.found.rollup.aggregates)
+            valid = {name: since for name, since in summary.valid_from.items() if name in there} | {**valid_from}
+            ledger.summary = replace(
+                summary, meaning=goal.wanted.meaning, tiers=kept | known, moves=dict(moves), valid_from=valid
+            )
+            ledger.save_plan(to_json(encode_plan(self.goal)))
+
+    def _emptied(self) -> None:
+        """The tables that mean something else now have no row; their older versions stay."""
+        storage = self._storage(self.goal)
+        storage.states()
+        rebuilt = [tier for tier in map(_tier, self.evolution.of(Action.REBUILD)) if tier in storage.tables()]
+        for place, definition in storage.definitions(self._schemas(self.goal)).items():
+            tiers = tuple(tier for tier in rebuilt if storage.place(tier) == place)
+            shared = [tier for tier in storage.tables() if storage.place(tier) == place]
+            if not tiers:
+                continue
+            claim, table = self._emptying(storage, tiers), storage.tables()[tiers[0]]
+            with translating(f"table {place}"):
+                if len(tiers) == len(shared):
+                    empty(table, definition, claim)
+                else:
+                    for tier in tiers:
+                        empty_window(table, tier, claim)
+
+    def _emptying(self, storage: Storage, tiers: tuple[str, ...]) -> Claim:
+        wanted = storage.wanted
+        return Claim(
+            run=self.run, plan=storage.plan, tiers=(), source=wanted.source, meaning=wanted.meaning, emptied=tiers
+        )
+
+    def _dropped(self) -> None:
+        """What nobody wants any more is gone: tables, and columns."""
+        storage = self._storage(self.goal)
+        storage.states()
+        gone = [*map(_tier, self.evolution.of(Action.DROP))]
+        gone += [each.origin for each in self.evolution.of(Action.RENAME) if isinstance(each.origin, str)]
+        old = self.old.tables()
+        for tier in gone:
+            if tier in old and tier not in self.moves.values():
+                with translating(f"table {old[tier].place}"):
+                    self._removed(old[tier], tier)
+        for tier, kind in self.found.leftovers.items():
+            table = TierTable.find(storage.spark, storage.place_of(tier, kind), self.found.rollup.name)
+            if table is not None:
+                remove(table)
+        for table, columns in _by_table(storage, self._schemas(self.goal)).items():
+            partitions = {field.name for field in storage.arrangement.folders}
+            superfluous = [name for name in table.now().columns if name not in {*columns, *partitions}]
+            if superfluous:
+                with translating(f"table {table.place}"):
+                    take_columns(table, superfluous)
+        kept = {tier: known for tier, known in storage.ledger.summary.tiers.items() if tier in storage.tiers}
+        storage.ledger.summary = replace(storage.ledger.summary, tiers=kept)
+        storage.record(self.run, {})
+
+    def _removed(self, table: TierTable, tier: str) -> None:
+        if self.old.arrangement.is_shared:
+            empty_window(table, tier, self._emptying(self.old, (tier,)))
+        else:
+            remove(table)
+
+
+def _tier(change: Change) -> str:
+    return change.tier or ""
+
+
+def _aggregates(plan: Plan) -> dict[str, str]:
+    declared = () if plan.declaration is None else plan.declaration.aggregates
+    return {name: str(aggregate) for name, aggregate in declared}
+
+
+def _by_table(storage: Storage, wanted: Mapping[str, StructType]) -> dict[TierTable, dict[str, StructField]]:
+    """The columns that are wanted of each table that is there, by name."""
+    found: dict[TierTable, dict[str, StructField]] = {}
+    for tier, table in storage.tables().items():
+        found.setdefault(table, {}).update({field.name: field for field in wanted[tier].fields})
+    return found

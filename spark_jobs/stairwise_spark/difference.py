@@ -1,0 +1,230 @@
+"""What a changed declaration means for the tables that are there, and what it costs; nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from stairwise import Options, optimize
+from stairwise.codec import decode_plan
+from stairwise.constants import Constants
+from stairwise.evolution import Action, Change, Evolution, Origin, evolved
+from stairwise.json_fields import Json
+from stairwise.quantity import counted, length_of_time, quantity, size
+from stairwise.replan import replanned
+from stairwise.rollup import Rollup
+from stairwise.tiers import Kind
+from stairwise.windowing import Interval
+from stairwise_spark.contents import Part, contents, log_files, together
+from stairwise_spark.errors import translating
+from stairwise_spark.storage import Storage
+from stairwise_spark.tables import TierTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """What a change costs.
+
+    Attributes:
+        rows: So many rows are written.
+        bytes: So many bytes, compressed.
+        seconds: On a machine with two cores; None: the plan's costs are no seconds.
+    """
+
+    rows: float = 0.0
+    bytes: float = 0.0
+    seconds: float | None = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """What there is to do, and its price.
+
+    Attributes:
+        rollup: What is declared now.
+        evolution: What becomes of each table.
+        holds: What is in the tables, by tier of the running plan.
+        why: What speaks for the goal, as a sentence.
+        leftovers: Tables that no plan needs any more, by their tiers' names, with their kinds.
+    """
+
+    rollup: Rollup
+    evolution: Evolution
+    holds: Mapping[str, Part]
+    why: str = ""
+    leftovers: Mapping[str, Kind]
+
+    @property
+    def is_anything(self) -> bool:
+        """Whether there is anything to do."""
+        return self.evolution.is_anything
+
+    @property
+    def held(self) -> Interval | None:
+        """From the first window's end to the last one's; None: there is no row."""
+        ends = [part.ends for part in self.holds.values() if part.ends is not None]
+        return Interval(min(first for first, _ in ends), max(last for _, last in ends)) if ends else None
+
+    def price(self, change: Change) -> Price:
+        """What a change costs, as far as it was filled until now."""
+        goal, held = self.evolution.goal, self.held
+        if held is None or change.action in {Action.KEEP, Action.RENAME}:
+            return Price()
+        if change.action is Action.DROP:
+            return Price() if change.column is None else self._rewritten()
+        if change.action is Action.FILL and change.origin is Origin.STATES:
+            return self._rewritten()
+        steps = goal.steps if change.step is None else (change.step,)
+        share = (held.end - held.start) / goal.totals.period_s
+        return Price(
+            rows=share * sum(step.cost.rows_written or 0 for step in steps),
+            bytes=share * sum(step.cost.bytes_written or 0 for step in steps),
+            seconds=share * float(sum(step.cost.total for step in steps)) if goal.totals.unit == "s" else None,
+        )
+
+    def _rewritten(self) -> Price:
+        """Of writing again what is in the declared tables."""
+        running = self.evolution.running
+        steps = () if running is None else running.steps
+        declared = {step.tier.name for step in steps if step.tier.kind is Kind.DECLARED}
+        all_of_it = together([part for tier, part in self.holds.items() if tier in declared])
+        constants = Constants()
+        return Price(
+            rows=all_of_it.rows or 0,
+            bytes=all_of_it.bytes,
+            seconds=all_of_it.bytes * constants.write_byte + len(declared) * constants.commit,
+        )
+
+    def to_json(self) -> dict[str, Json]:
+        """The document ``stairwise.diff/1``."""
+        return {
+            "schema": "stairwise.diff/1",
+            "rollup": self.rollup.name,
+            "changes": [self._change(each) for each in self.evolution.changes],
+            "additive": self.evolution.is_additive,
+            "needs": sorted(each.value for each in self.evolution.needed),
+            "why": self.why,
+        }
+
+    def _change(self, change: Change) -> dict[str, Json]:
+        price = self.price(change)
+        return {
+            "action": change.action.value,
+            "tier": change.tier,
+            "column": change.column,
+            "from": change.origin.value if isinstance(change.origin, Origin) else change.origin,
+            "predicted_rows": round(price.rows),
+            "predicted_bytes": round(price.bytes),
+            "predicted_seconds": None if price.seconds is None else round(price.seconds, 3),
+            "needs": None if change.needs is None else change.needs.value,
+            "why": change.why,
+        }
+
+    def told(self) -> str:
+        """The same for people."""
+        if not self.is_anything:
+            return f"rollup {self.rollup.name}: the tables are those of the declaration; nothing to do."
+        lines = [[change.action.value, _subject(change), *self._costs(change), _said(change)] for change in self._shown]
+        widths = [max(len(line[place]) for line in lines) for place in range(len(lines[0]) - 1)]
+        aligned = (
+            "  ".join([*(text.ljust(width) for text, width in zip(line, widths, strict=False)), line[-1]]).rstrip()
+            for line in lines
+        )
+        kept = sum(change.action is Action.KEEP for change in self.evolution.changes)
+        done = "apply does all of it." if self.evolution.is_additive else ""
+        needed = " and ".join(sorted(each.value for each in self.evolution.needed))
+        held = self.held
+        span = "" if held is None else f", which hold {length_of_time(held.end - held.start)}"
+        return "\n".join(
+            [
+                f"rollup {self.rollup.name}: what is declared is not what the tables were filled with{span}",
+                "",
+                *(f"  {line}" for line in aligned),
+                *([f"  keep  {counted(kept, 'table')} as they are"] if kept else []),
+                "",
+                *([self.why] if self.why else []),
+                done or f"apply does it with {needed}.",
+            ]
+        )
+
+    @property
+    def _shown(self) -> Sequence[Change]:
+        return [change for change in self.evolution.changes if change.action is not Action.KEEP]
+
+    def _costs(self, change: Change) -> tuple[str, str, str]:
+        price = self.price(change)
+        if not price.rows:
+            return "", "", ""
+        seconds = "" if price.seconds is None else f"{quantity(price.seconds)} s"
+        return f"{quantity(price.rows)} rows", size(price.bytes), seconds
+
+
+def _subject(change: Change) -> str:
+    return f"column {change.column}" if change.column is not None else str(change.tier)
+
+
+def _said(change: Change) -> str:
+    """Where it comes from, why it is done, and what it needs."""
+    match change.origin:
+        case Origin():
+            origin = f"from {change.origin.value}"
+        case str() if change.action is not Action.RENAME:
+            origin = f"from {change.origin}"
+        case None if change.action in {Action.ADD, Action.FILL, Action.REBUILD}:
+            origin = "from the events"
+        case _:
+            origin = ""
+    needs = "" if change.needs is None else f"needs {change.needs.value}"
+    return "; ".join(part for part in (origin, change.why, needs) if part)
+
+
+def difference(spark: SparkSession, rollup: Rollup, options: Options | None = None) -> Difference:
+    """What a declaration takes other than the tables that are there.
+
+    Args:
+        spark: A session in UTC.
+        rollup: What is declared now.
+        options: How to plan.
+    """
+    chosen = options or Options()
+    with translating():
+        fresh = optimize(rollup, chosen)
+        storage = Storage.of(spark, fresh)
+        text = storage.ledger.load_plan()
+        if text is None:
+            nothing = Evolution.first(fresh)
+            return Difference(rollup=rollup, evolution=nothing, holds={}, leftovers={})
+        running = decode_plan(text)
+        there = Storage.of(spark, running)
+        held = _held(there)
+        found = replanned(running, rollup, chosen)
+        evolution = evolved(running, found.plan)
+        leftovers = _leftovers(there, evolution)
+    return Difference(rollup=rollup, evolution=evolution, holds=held, why=found.why, leftovers=leftovers)
+
+
+def _leftovers(there: Storage, evolution: Evolution) -> dict[str, Kind]:
+    """Tiers that neither plan has, but that have tables of their own still."""
+    plans = [evolution.goal, *([] if evolution.running is None else [evolution.running])]
+    names = {step.tier.name for plan in plans for step in plan.steps} | {*there.ledger.summary.moves.values()}
+    return {
+        tier: kind
+        for tier in there.ledger.summary.tiers
+        if tier not in names and not there.arrangement.is_shared
+        for kind in (Kind.DECLARED, Kind.FACTOR)
+        if TierTable.find(there.spark, there.place_of(tier, kind), there.rollup.name) is not None
+    }
+
+
+def _held(storage: Storage) -> dict[str, Part]:
+    """What is in the tables, by tier."""
+    storage.states()
+    tables = storage.tables()
+    holding = contents(log_files(tables.values()))
+    is_shared = storage.arrangement.is_shared
+    return {
+        tier: together([part for part in holding[table] or () if not is_shared or part.window == tier])
+        for tier, table in tables.items()
+    }

@@ -1,0 +1,108 @@
+"""How long rows are kept: by the source, which drops its own, and by tables, whose rows go once nobody needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+
+from stairwise.aggregate import Sharing
+from stairwise.plan import Plan, Step
+from stairwise.rollup import Late, Rollup
+from stairwise.span import Span
+from stairwise.tiers import Tier
+from stairwise.windowing import Interval
+from stairwise.zones import DAY_SECONDS
+from stairwise_spark.arrangement import PART
+from stairwise_spark.changes import before
+from stairwise_spark.compute import events, held, touched
+from stairwise_spark.coverage import DOUBTFUL, EXPIRED, Coverage, State
+from stairwise_spark.due import BEGINNING
+from stairwise_spark.rows import Rows
+from stairwise_spark.spans import Spans, joined, without
+from stairwise_spark.storage import Storage
+from stairwise_spark.writes import Write
+
+
+def kept_since(rollup: Rollup, now: int) -> int | None:
+    """The instant from which on the source has all of its rows still; None: it keeps them for ever."""
+    return None if rollup.source.retain is None else before(now, rollup.source.retain)
+
+
+def reads_back(rollup: Rollup, tier: Tier) -> bool:
+    """Whether the rows of a tier can be read from its table: results that do not merge cannot."""
+    return tier.keeps_values or all(each.sharing is not Sharing.HOLISTIC for _, each in rollup.aggregates)
+
+
+def followed_from(rollup: Rollup) -> Callable[[int], int] | None:
+    """Says from which event time on late rows change windows, by how far tables reach; None: however late they are."""
+    lateness = Span() if rollup.late is Late.IGNORE else rollup.lateness
+    return None if lateness is None else partial(before, span=lateness)
+
+
+def expiry(plan: Plan, rollup: Rollup, storage: Storage, now: int) -> tuple[dict[str, Spans], list[Write]]:
+    """Which windows of each tier go, as ranges of their ends, and the writes by which they do."""
+    days = {name: storage.arrangement.days(name) for name in storage.tiers}
+    gone = expiring(plan, rollup, storage.known, now, days)
+    writes = [
+        Write(
+            tier=name,
+            rows=Rows(storage.stored(name, storage.known[name].version).limit(0).drop(PART.name)),
+            ends=spans,
+            starts=events(plan.step(name).tier, spans),
+            coverage=Coverage.over((span.start, span.end, EXPIRED) for span in spans),
+        )
+        for name, spans in gone.items()
+    ]
+    return gone, writes
+
+
+def expiring(
+    plan: Plan, rollup: Rollup, states: Mapping[str, State], now: int, days: Mapping[str, int]
+) -> dict[str, Spans]:
+    """Which windows go, as ranges of their ends: those that were kept as long as was declared.
+
+    But for those that a coarser window is made of which is not written yet; nor, if the source drops its own rows, for
+    those of which a coarser window is made that a row may still change which comes as late as is declared.
+
+    Args:
+        plan: Which tier is made of which.
+        rollup: What is declared.
+        states: What tiers reflect, by name.
+        now: In seconds.
+        days: The length of the parts of each table: as long as none of them goes as a whole, nothing does.
+    """
+    found: dict[str, Spans] = {}
+    for step in plan.steps:
+        name, span = step.tier.name, _retained(rollup, step)
+        if span is None or name not in states:
+            continue
+        last = min([before(now, span), *_needed(plan, rollup, step, states, now)])
+        length = days[name] * DAY_SECONDS
+        whole = Interval(BEGINNING, last // length * length)
+        there = joined(
+            Interval(each.start, each.end)
+            for each in states[name].coverage.stretches
+            if DOUBTFUL < each.version < EXPIRED
+        )
+        if gone := joined(
+            Interval(max(each.start, whole.start), min(each.end, whole.end)) for each in there if each.start < whole.end
+        ):
+            found[name] = gone
+    return found
+
+
+def _retained(rollup: Rollup, step: Step) -> Span | None:
+    return next((each.retain for each in rollup.windows if each.name == step.tier.name), None)
+
+
+def _needed(plan: Plan, rollup: Rollup, step: Step, states: Mapping[str, State], now: int) -> Iterator[int]:
+    """Where the windows begin that are still needed, for one reason or another."""
+    for reader in plan.readers(step.tier.name):
+        coverage = states[reader.tier.name].coverage if reader.tier.name in states else Coverage()
+        written = joined(Interval(each.start, each.end) for each in coverage.stretches if each.version > DOUBTFUL)
+        beginning = written[0].start if written else BEGINNING
+        open_ = without((Interval(beginning, touched(reader.tier, Interval(now - 1, now)).end),), written)
+        yield from (held(reader.tier, span).start for span in open_[:1])
+        if rollup.source.retain is not None and rollup.late is Late.CORRECT and rollup.lateness is not None:
+            late = before(now, rollup.lateness)
+            yield min(late, held(reader.tier, touched(reader.tier, Interval(late - 1, late))).start)

@@ -1,0 +1,252 @@
+"""Declarations change: the tables become those of the new one, of what is there where that is enough."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from stairwise import Rollup, Source, optimize
+from stairwise.errors import ChangedError, UsageError
+from stairwise.evolution import Permission
+from stairwise.rollup import DeclaredWindow, Estimates, Layout
+from stairwise_spark.changing import Applied, apply
+from stairwise_spark.difference import difference
+from stairwise_spark.engine import History, Request, run
+from stairwise_spark.report import ChunkDone, RunReport
+from stairwise_spark.scope import Due
+from stairwise_spark.verify import Check, verify
+
+pytestmark = pytest.mark.spark
+
+BOTH = frozenset(Permission)
+DAYS = 3
+
+
+@dataclass(frozen=True)
+class World:
+    """A source, and the rollup over it as it was declared first."""
+
+    spark: SparkSession
+    rollup: Rollup
+
+    def add(self, hours: range, value: int = 1) -> None:
+        """Events in some hours, twenty an hour, of four keys."""
+        rows = self.spark.range(20 * hours.start, 20 * hours.stop).select(
+            F.timestamp_seconds(F.col("id") * 180 + 1_700_006_400).alias("at"),
+            (F.col("id") % 4).cast("string").alias("zone"),
+            (F.col("id") % 7 + value).cast("bigint").alias("fare"),
+            F.when(F.col("id") % 3 > 0, F.col("id") / 8).alias("tip"),
+        )
+        rows.write.format("delta").mode("append").save(str(self.rollup.source.path))
+
+    def fill(self, rollup: Rollup | None = None) -> RunReport:
+        """All of history, or what is due."""
+        return run(self.spark, optimize(rollup or self.rollup), Request(span=History() if rollup is None else Due()))
+
+    def changed(self, rollup: Rollup, allowed: frozenset[Permission] = frozenset()) -> Applied:
+        """The tables are those of another declaration."""
+        return apply(self.spark, difference(self.spark, rollup), allowed)
+
+    def check(self, rollup: Rollup) -> None:
+        """All tables equal the raw rows, and nothing is left to do."""
+        assert not difference(self.spark, rollup).is_anything
+        proof = verify(self.spark, optimize(rollup), Check(helpers=True))
+        assert proof.total == 0, proof.to_json()
+        assert proof.windows > 50
+        again = self.fill(rollup)
+        assert not again.wrote_anything
+
+    def columns(self, tier: str) -> list[str]:
+        """Of a table."""
+        return self.spark.read.format("delta").load(f"{self.rollup.target}/{tier}").columns
+
+    def writes(self, tier: str) -> int:
+        """How many commits have written rows of a table."""
+        history = self.spark.sql(f"DESCRIBE HISTORY delta.`{self.rollup.target}/{tier}`")
+        return history.where("operation = 'WRITE'").count()
+
+
+@pytest.fixture
+def world(spark: SparkSession, tmp_path: Path) -> World:
+    rollup = Rollup(
+        name="trips",
+        source=Source(path=str(tmp_path / "trips"), time="at"),
+        keys=("zone",),
+        aggregates={"trips": "count()", "revenue": "sum(fare)", "paid": "count(fare)"},
+        windows=("10m", "1h", "6h"),
+        target=str(tmp_path / "tables"),
+        estimates=Estimates(rows_per_day=1_000_000, distinct_keys=4),
+    )
+    world = World(spark, rollup)
+    world.add(range(24 * DAYS))
+    return world
+
+
+def with_windows(rollup: Rollup, *windows: str) -> Rollup:
+    return replace_(rollup, windows=windows)
+
+
+def with_aggregates(rollup: Rollup, **aggregates: str) -> Rollup:
+    return replace_(rollup, aggregates={name: str(each) for name, each in rollup.aggregates} | aggregates)
+
+
+def replace_(rollup: Rollup, **given: object) -> Rollup:
+    return replace(rollup, **given)
+
+
+def actions(applied: Applied) -> list[tuple[str, str | None, str | None]]:
+    """What is done to tables and columns, but for what is kept."""
+    found = applied.difference.to_json()["changes"]
+    assert isinstance(found, list)
+    told = [each for each in found if isinstance(each, dict) and each["action"] != "keep"]
+    return [(str(each["action"]), each["column"] or each["tier"], each["from"]) for each in told]  # type: ignore[misc]
+
+
+def read(applied: Applied) -> int:
+    """The events that were read."""
+    return sum(each.source.rows for each in applied.runs)
+
+
+def test_a_window_more_is_filled_from_a_finer_tier(world: World) -> None:
+    world.fill()
+    wanted = with_windows(world.rollup, "10m", "1h", "6h", "2h", "day")
+    before = {tier: world.writes(tier) for tier in ("10m", "1h", "6h")}
+    with pytest.raises(ChangedError, match="add 2h, add day"):
+        world.fill(wanted)
+    done = world.changed(wanted)
+    assert [(action, what) for action, what, origin in actions(done) if origin is not None] == [
+        ("add", "2h"),
+        ("add", "day"),
+    ]
+    assert read(done) == 0
+    assert {tier: world.writes(tier) for tier in before} == before
+    world.check(wanted)
+
+
+def test_a_result_of_states_that_are_there_costs_no_scan(world: World) -> None:
+    world.fill()
+    wanted = with_aggregates(world.rollup, mean="avg(fare)")
+    done = world.changed(wanted)
+    assert actions(done) == [("fill", "mean", "its own states")]
+    assert read(done) == 0
+    assert "mean" in world.columns("6h")
+    world.check(wanted)
+
+
+def test_a_result_that_nobody_can_supply_is_filled_from_the_events_once(world: World) -> None:
+    world.fill()
+    wanted = with_aggregates(world.rollup, mean="avg(fare)", most="max(tip)", middle="median(fare)")
+    done = world.changed(wanted)
+    assert {origin for _, _, origin in actions(done)} >= {None}
+    assert read(done) >= 20 * 24 * DAYS
+    world.check(wanted)
+
+
+def test_runs_of_the_old_declaration_go_on_until_the_switch_and_are_made_up_for(world: World) -> None:
+    """They write rows without the new column after it was filled; these are due then."""
+    world.fill()
+    wanted = with_aggregates(world.rollup, most="max(tip)")
+    found = difference(world.spark, wanted)
+
+    def meanwhile(event: object) -> None:
+        nonlocal ran
+        if isinstance(event, ChunkDone) and not ran:
+            ran = True
+            world.add(range(24 * DAYS, 24 * DAYS + 8))
+            world.add(range(5, 6), value=9)
+            assert world.fill(world.rollup).wrote_anything
+
+    ran = False
+    apply(world.spark, found, progress=meanwhile)
+    assert ran
+    world.fill(wanted)
+    world.check(wanted)
+
+
+def test_a_window_gets_another_name_without_a_row_being_written(world: World) -> None:
+    world.fill()
+    wanted = replace_(world.rollup, windows=("10m", "6h", DeclaredWindow.parse("1h", name="hourly")))
+    done = world.changed(wanted)
+    assert actions(done) == [("rename", "hourly", "1h")]
+    assert world.writes("hourly") == 1
+    assert not Path(str(world.rollup.target), "1h").exists()
+    world.check(wanted)
+
+
+def test_what_goes_has_to_be_allowed(world: World) -> None:
+    world.fill()
+    wanted = replace_(world.rollup, windows=("10m", "6h"), aggregates={"trips": "count()", "paid": "count(fare)"})
+    with pytest.raises(UsageError, match=r"drop revenue .*drop 1h .*--allow-drop"):
+        world.changed(wanted)
+    assert world.columns("1h")
+    world.changed(wanted, frozenset({Permission.DROP}))
+    assert not Path(str(world.rollup.target), "1h").exists()
+    assert not [name for name in world.columns("6h") if "revenue" in name or "_sum_fare" in name]
+    world.check(wanted)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"keys": ()}, {"keys": ("zone", "fare")}, {"where": "fare > 3"}],
+    ids=["fewer keys", "more keys", "another filter"],
+)
+def test_rows_that_mean_something_else_are_made_anew(world: World, given: Mapping[str, object]) -> None:
+    world.fill()
+    source = (
+        Source(path=world.rollup.source.path, time="at", where="fare > 3") if "where" in given else world.rollup.source
+    )
+    wanted = replace_(world.rollup, source=source, **({} if "where" in given else given))
+    with pytest.raises(ChangedError, match="rebuild 10m"):
+        world.fill(wanted)
+    with pytest.raises(UsageError, match="--allow-rebuild"):
+        world.changed(wanted)
+    world.changed(wanted, frozenset({Permission.REBUILD}))
+    world.check(wanted)
+
+
+def test_a_name_that_stands_for_another_window_is_made_anew_alone(world: World) -> None:
+    first = replace_(world.rollup, windows=("10m", "1h", DeclaredWindow.parse("6h", name="long")))
+    world.fill(first)
+    before = world.writes("10m")
+    wanted = replace_(first, windows=("10m", "1h", DeclaredWindow.parse("8h", name="long")))
+    done = world.changed(wanted, frozenset({Permission.REBUILD}))
+    assert ("rebuild", "long") in [each[:2] for each in actions(done)]
+    assert world.writes("10m") == before
+    world.check(wanted)
+
+
+def test_in_one_table_too(world: World) -> None:
+    first = replace_(world.rollup, layout=Layout.ONE_TABLE)
+    world.fill(first)
+    wanted = replace_(
+        with_aggregates(first, mean="avg(fare)"),
+        windows=("10m", "2h", DeclaredWindow.parse("1h", name="hourly")),
+    )
+    world.changed(wanted, BOTH)
+    world.check(wanted)
+
+
+def test_a_helper_that_is_declared_now_is_taken_as_it_is(world: World) -> None:
+    first = replace_(world.rollup, windows=("20m", "30m", "50m"))
+    world.fill(first)
+    helpers = [
+        step.tier for step in optimize(first).steps if step.tier.window is not None and step.tier.kind.value == "factor"
+    ]
+    assert helpers
+    wanted = replace_(first, windows=("20m", "30m", "50m", helpers[0].text))
+    done = world.changed(wanted)
+    assert ("add", helpers[0].name, helpers[0].name) in actions(done)
+    assert read(done) == 0
+    world.check(wanted)
+
+
+def test_policies_change_nothing_that_is_there(world: World) -> None:
+    world.fill()
+    wanted = replace_(world.rollup, delay="1h", null_time="skip", estimates=Estimates(rows_per_day=5))
+    assert not difference(world.spark, wanted).is_anything
+    assert not world.fill(wanted).wrote_anything
