@@ -18,7 +18,7 @@ Where each constant comes from and what the model leaves out: docs/cost-models.m
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import ceil, expm1, inf, log1p
 from typing import NamedTuple, assert_never
@@ -106,6 +106,17 @@ class BatchModel:
     def period_s(self) -> int:
         """The history and the schedule together."""
         return self.workday.history_s + self.workday.schedule_s
+
+    @property
+    def interval_s(self) -> int:
+        """See ``CostModel``."""
+        return self.workday.interval_s
+
+    def spread(self, *, history_s: int, schedule_s: int) -> BatchModel:
+        """See ``CostModel``; history is cut into as long chunks as before."""
+        day = self.workday
+        chunks = ceil(day.chunks * history_s / day.history_s)
+        return replace(self, workday=replace(day, history_s=history_s, schedule_s=schedule_s, chunks=chunks))
 
     def rounded(self) -> Prices:
         """See ``CostModel``: seconds are floats already."""

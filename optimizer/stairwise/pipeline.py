@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import ceil, gcd
 
 from stairwise.aggregate import Sharing
@@ -24,12 +24,12 @@ from stairwise.workload import Workload
 
 def plan_workload(workload: Workload, options: Options) -> Plan:
     """The plan for any workload."""
-    with _without_collections():
+    with without_collections():
         return _planned(workload, options)
 
 
 @contextmanager
-def _without_collections() -> Generator[None]:
+def without_collections() -> Generator[None]:
     """Within it no garbage is looked for: a plan makes millions of small values and no cycles of them.
 
     To look at them again and again costs a fifth of the time, and more.
@@ -45,18 +45,44 @@ def _without_collections() -> Generator[None]:
 
 def _planned(workload: Workload, options: Options) -> Plan:
     problem = workload.problem(options)
-    naive = unshared(problem)
-    paper_1 = as_in_paper(problem, has_factors=False)
-    paper_3 = as_in_paper(problem, has_factors=True)
+    rivals = Rivals.of(problem)
     allowed = options.tiers
     if options.algorithm is Algorithm.PAPER_3 and allowed is TiersAllowed.NONE:
         allowed = TiersAllowed.FACTOR
-    found = best(problem, allowed, paper_3)
+    found = best(problem, allowed, rivals.paper_3)
     chosen = {
-        Algorithm.BEST: found, Algorithm.PAPER_1: paper_1, Algorithm.PAPER_3: paper_3, Algorithm.UNSHARED: naive,
+        Algorithm.BEST: found, Algorithm.PAPER_1: rivals.paper_1, Algorithm.PAPER_3: rivals.paper_3,
+        Algorithm.UNSHARED: rivals.unshared,
     }[options.algorithm]  # fmt: skip
-    chosen = _with_free_names(chosen)
-    total = chosen.solution.cost
+    known = replace(
+        chosen,
+        lower_bound=found.lower_bound,
+        is_proven=found.is_proven and not found.solution.cost < chosen.solution.cost,
+    )
+    return as_plan(workload, problem, replace(options, tiers=allowed), known, rivals)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rivals:
+    """What others would do."""
+
+    unshared: Found
+    paper_1: Found
+    paper_3: Found
+
+    @classmethod
+    def of(cls, problem: Problem) -> Rivals:
+        """All of them, for one problem."""
+        return cls(
+            unshared=unshared(problem),
+            paper_1=as_in_paper(problem, has_factors=False),
+            paper_3=as_in_paper(problem, has_factors=True),
+        )
+
+
+def as_plan(workload: Workload, problem: Problem, options: Options, found: Found, rivals: Rivals) -> Plan:
+    """What was found, as a plan, beside what others would do."""
+    chosen = _with_free_names(found)
     return Plan(
         rollup=workload.name,
         declaration=workload.declaration,
@@ -64,16 +90,16 @@ def _planned(workload: Workload, options: Options) -> Plan:
             semantics=problem.sharing,
             cost_model=options.pricing,
             algorithm=options.algorithm,
-            tiers_allowed=allowed,
+            tiers_allowed=options.tiers,
         ),
         steps=_steps(problem, chosen, is_invertible=workload.is_invertible),
         totals=Totals(
-            total=total,
-            unshared=naive.solution.cost,
-            paper_1=paper_1.solution.cost,
-            paper_3=paper_3.solution.cost,
-            lower_bound=found.lower_bound,
-            is_proven_optimal=found.is_proven and not found.solution.cost < total,
+            total=chosen.solution.cost,
+            unshared=rivals.unshared.solution.cost,
+            paper_1=rivals.paper_1.solution.cost,
+            paper_3=rivals.paper_3.solution.cost,
+            lower_bound=chosen.lower_bound,
+            is_proven_optimal=chosen.is_proven,
             period_s=problem.model.period_s,
             unit=problem.model.unit,
         ),
