@@ -155,7 +155,9 @@ class BatchModel:
         if parent is not None and how is How.DISJOINT and self.makes_passes:
             rows = self._slices(child, parent)
             return rows.merged * self._merge + rows.slid * self.constants.slide_row + child.keeping
-        _, seconds = self._read_raw(child) if parent is None else self._read_tier(child, parent, how)
+        if parent is None:
+            return child.raw
+        _, seconds = self._read_tier(child, parent, how)
         return seconds + (child.keeping if how is How.EQUAL_RANGE else child.starting + child.making)
 
     def detail(self, child: Tier, parent: Tier | None, how: How) -> Cost:
@@ -259,7 +261,7 @@ class BatchModel:
         overlap = tier.range_s / tier.slide_s if tier.range_s and tier.slide_s else 1.0
         runs = self.workday.chunks + self.workday.schedule_s * firings
         keeping = self.commit_s * runs + written * self.row_bytes * self.constants.write_byte
-        return _Facts(
+        facts = _Facts(
             tier=tier,
             rate=rate,
             seconds=seconds,
@@ -273,6 +275,8 @@ class BatchModel:
             keeping=keeping,
             making=keeping + written * self.constants.build_row,
         )
+        _, seconds = self._read_raw(facts)
+        return facts._replace(raw=seconds + facts.starting + facts.making)
 
 
 class _Rows(NamedTuple):
@@ -307,6 +311,7 @@ class _Facts(NamedTuple):
         starting: Seconds to start the queries that make the tier by itself, one in each run.
         keeping: Seconds to commit and write the tier.
         making: Seconds to build its rows as well.
+        raw: Seconds to make the tier from the raw rows.
     """
 
     tier: Tier
@@ -321,6 +326,7 @@ class _Facts(NamedTuple):
     starting: float
     keeping: float
     making: float
+    raw: float = 0.0
 
 
 @lru_cache(maxsize=1 << 10)

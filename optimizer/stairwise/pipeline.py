@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Generator, Iterator
+from collections.abc import Container, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import ceil, gcd
@@ -45,43 +45,33 @@ def without_collections() -> Generator[None]:
 
 def _planned(workload: Workload, options: Options) -> Plan:
     problem = workload.problem(options)
-    rivals = Rivals.of(problem)
+    naive = unshared(problem)
+    paper_1 = as_in_paper(problem, has_factors=False)
+    paper_3 = as_in_paper(problem, has_factors=True)
     allowed = options.tiers
     if options.algorithm is Algorithm.PAPER_3 and allowed is TiersAllowed.NONE:
         allowed = TiersAllowed.FACTOR
-    found = best(problem, allowed, rivals.paper_3)
+    found = best(problem, allowed, paper_3)
     chosen = {
-        Algorithm.BEST: found, Algorithm.PAPER_1: rivals.paper_1, Algorithm.PAPER_3: rivals.paper_3,
-        Algorithm.UNSHARED: rivals.unshared,
+        Algorithm.BEST: found, Algorithm.PAPER_1: paper_1, Algorithm.PAPER_3: paper_3, Algorithm.UNSHARED: naive,
     }[options.algorithm]  # fmt: skip
-    known = replace(
-        chosen,
-        lower_bound=found.lower_bound,
-        is_proven=found.is_proven and not found.solution.cost < chosen.solution.cost,
-    )
-    return as_plan(workload, problem, replace(options, tiers=allowed), known, rivals)
+    is_proven = found.is_proven and not found.solution.cost < chosen.solution.cost
+    chosen = replace(chosen, lower_bound=found.lower_bound, is_proven=is_proven)
+    rivals = Rivals(*(rival.solution.cost for rival in (naive, paper_1, paper_3)))
+    return as_plan(workload, problem, replace(options, tiers=allowed), chosen, rivals)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Rivals:
-    """What others would do."""
+    """What the plans of others cost."""
 
-    unshared: Found
-    paper_1: Found
-    paper_3: Found
-
-    @classmethod
-    def of(cls, problem: Problem) -> Rivals:
-        """All of them, for one problem."""
-        return cls(
-            unshared=unshared(problem),
-            paper_1=as_in_paper(problem, has_factors=False),
-            paper_3=as_in_paper(problem, has_factors=True),
-        )
+    unshared: Number
+    paper_1: Number
+    paper_3: Number
 
 
 def as_plan(workload: Workload, problem: Problem, options: Options, found: Found, rivals: Rivals) -> Plan:
-    """What was found, as a plan, beside what others would do."""
+    """What was found, as a plan, beside what others would cost."""
     chosen = _with_free_names(found)
     return Plan(
         rollup=workload.name,
@@ -95,9 +85,9 @@ def as_plan(workload: Workload, problem: Problem, options: Options, found: Found
         steps=_steps(problem, chosen, is_invertible=workload.is_invertible),
         totals=Totals(
             total=chosen.solution.cost,
-            unshared=rivals.unshared.solution.cost,
-            paper_1=rivals.paper_1.solution.cost,
-            paper_3=rivals.paper_3.solution.cost,
+            unshared=rivals.unshared,
+            paper_1=rivals.paper_1,
+            paper_3=rivals.paper_3,
             lower_bound=chosen.lower_bound,
             is_proven_optimal=chosen.is_proven,
             period_s=problem.model.period_s,
@@ -119,12 +109,21 @@ def _with_free_names(found: Found) -> Found:
     for node in found.solution.nodes:
         tier = tiers[node - 1]
         if tier.kind is not Kind.DECLARED:
-            name = tier.name
-            while name.lower() in taken:
-                name += "_tier"
+            name = free_name(tier.name, taken)
             tiers[node - 1] = replace(tier, name=name)
             taken.add(name.lower())
     return replace(found, graph=replace(found.graph, tiers=tuple(tiers)))
+
+
+def free_name(name: str, taken: Container[str]) -> str:
+    """The name, with something behind it as long as it is among those that are taken, in lower case.
+
+    >>> free_name("10S", {"10s"})
+    '10S_tier'
+    """
+    while name.lower() in taken:
+        name += "_tier"
+    return name
 
 
 def _steps(problem: Problem, found: Found, *, is_invertible: bool) -> tuple[Step, ...]:

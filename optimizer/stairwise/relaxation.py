@@ -61,6 +61,11 @@ class _Reader:
     scanning: Number
 
 
+def _by_rate(reader: _Reader) -> tuple[float, Fraction]:
+    """Floats first, which nearly always differ already and compare ten times faster."""
+    return float(reader.rate), reader.rate
+
+
 def least_with_slices(graph: Graph, model: CostModel, sharing: Sharing, without_unions: Number | None = None) -> Number:
     """No hierarchy over the graph's tiers and any others that are slices costs less.
 
@@ -73,7 +78,7 @@ def least_with_slices(graph: Graph, model: CostModel, sharing: Sharing, without_
         without_unions: What hierarchies of declared tiers and factor windows cannot undercut, if that is known; then
             only the others are looked at.
     """
-    readers = sorted(_readers_of_slices(graph, model, sharing), key=lambda reader: reader.rate)
+    readers = sorted(_readers_of_slices(graph, model, sharing), key=_by_rate)
     scanning = min(reader.scanning for reader in readers)
     finer_scan = [inf, *accumulate((reader.raw - reader.alone for reader in reversed(readers)), min)][::-1]
     alone: Number = sum(reader.alone for reader in readers)
