@@ -249,10 +249,10 @@ def explain_drift(drift: Drift) -> str:
     first, end = (format_instant(instant) for instant in counted.span)
     lines = [f"{printable(plan.rollup)}: counted from {first} to {end}", ""]
     rows = [("rows a day", "predicted", "counted", ""), *(_cells(part) for part in drift.parts)]
-    names, *widths = (max(map(columns, column)) for column in zip(*rows, strict=True))
-    for name, *cells in rows:
-        numbers = (f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
-        lines.append("  ".join([name + " " * (names - columns(name)), *numbers]).rstrip())
+    names, *widths = (max(map(columns, column)) for column in zip(*(row[:3] for row in rows), strict=True))
+    for name, *numbers, change in rows:
+        cells = (f"{number:>{width}}" for number, width in zip(numbers, widths, strict=True))
+        lines.append("  ".join([name + " " * (names - columns(name)), *cells, change]).rstrip())
     return "\n".join([*lines, "", *_verdict(drift)]) + "\n"
 
 
