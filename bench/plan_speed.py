@@ -81,7 +81,8 @@ def _planning(sizes: tuple[int, ...]) -> Iterator[tuple[str, ...]]:
 def _replanning() -> Iterator[tuple[str, ...]]:
     """One window more than the hundred of a running plan: what is kept, and the whole answer, a fresh plan included."""
     for shape in Shape:
-        kept, whole = [], []
+        kept: list[float] = []
+        whole: list[float] = []
         for seed, seeding in product(range(REPEATS[100]), Seeding):
             recipe = Recipe(
                 generator=Generator.RANDOM, shape=shape, seeding=seeding, size=101, multiples=MULTIPLES[100]

@@ -115,7 +115,7 @@ class BatchModel:
     def spread(self, *, history_s: int, schedule_s: int) -> BatchModel:
         """See ``CostModel``; history is cut into as long chunks as before."""
         day = self.workday
-        chunks = ceil(day.chunks * history_s / day.history_s)
+        chunks = ceil(day.chunks * history_s / max(1, day.history_s))
         return replace(self, workday=replace(day, history_s=history_s, schedule_s=schedule_s, chunks=chunks))
 
     def rounded(self) -> Prices:
