@@ -346,12 +346,17 @@ class _Here:
         return as_plan(self.workload, self.problem, self.options, found, self.rivals)
 
     def _helpers(self) -> Iterator[Tier]:
-        """The tiers that are there, but not asked for, as far as these aggregates and options have a use for them."""
+        """The tiers that are there, but not asked for, as far as what is asked has a use for them.
+
+        Nobody reads windows that are longer than those that are asked for, and the papers' period may end amid them.
+        """
         allowed = self.options.tiers
         holds_values = self.problem.sharing is Sharing.HOLISTIC and self.problem.model.counts_values
         declared = {sameness(tier) for tier in self.problem.declared}
+        longest = max(tier.range_s or 0 for tier in self.problem.declared)
         for tier in (step.tier for step in self.running.steps):
-            if sameness(tier) in declared or (tier.keeps_values and not holds_values):
+            is_useless = (tier.range_s or 0) > longest or (tier.keeps_values and not holds_values)
+            if is_useless or sameness(tier) in declared:
                 continue
             if tier.window is None and allowed is TiersAllowed.COMPOSITE:
                 yield tier

@@ -129,6 +129,14 @@ def test_a_window_that_is_declared_no_more_lives_on_where_it_pays_and_says_so() 
     assert less.why.endswith(" Declared no more, but worth keeping as 1 helper: Fine.")
 
 
+def test_a_window_longer_than_all_that_are_asked_for_goes() -> None:
+    least = {"least": "min(fare)"}
+    running = optimize(declared("10s", "20s every 10s", "10m every 10s", aggregates=least), PAPER)
+    less = replanned(running, declared("10s", aggregates=least), PAPER)
+    assert parents(less.plan) == {"10s": None}
+    assert less.standing == (("10s", "10s"),)
+
+
 def test_a_calendar_that_is_declared_no_more_goes_though_others_read_it() -> None:
     running = optimize(declared("day in Europe/Paris", "week in Europe/Paris"))
     less = replanned(running, declared("week in Europe/Paris"))
