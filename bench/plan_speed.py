@@ -22,6 +22,7 @@ from generators import Generator, Recipe, Seeding, Shape, draw
 
 from stairwise.options import Options, Pricing, TiersAllowed
 from stairwise.pipeline import plan_workload
+from stairwise.replan import kept_plan, replanned_workload
 from stairwise.rollup import Estimates
 from stairwise.window import FixedWindow
 from stairwise.workload import Workload
@@ -74,6 +75,29 @@ def _planning(sizes: tuple[int, ...]) -> Iterator[tuple[str, ...]]:
     for size in SEQUENCES:
         minutes = tuple(f"{length}m" for length in range(1, size + 1))
         yield from _in_all_ways(f"1m to {size}m", [minutes] * 3, TARGETS.get(size, ""), "min")
+    yield from _replanning()
+
+
+def _replanning() -> Iterator[tuple[str, ...]]:
+    """One window more than the hundred of a running plan: what is kept, and the whole answer, a fresh plan included."""
+    for shape in Shape:
+        kept: list[float] = []
+        whole: list[float] = []
+        for seed, seeding in product(range(REPEATS[100]), Seeding):
+            recipe = Recipe(
+                generator=Generator.RANDOM, shape=shape, seeding=seeding, size=101, multiples=MULTIPLES[100]
+            )
+            *texts, added = _texts(draw(recipe, seed))
+            running = plan_workload(Workload.of_windows(texts, "sum", Estimates()), Options())
+            workload = Workload.of_windows([*texts, added], "sum", Estimates())
+            started = time.process_time()
+            kept_plan(running, workload, Options())
+            kept.append(time.process_time() - started)
+            started = time.process_time()
+            replanned_workload(running, workload, Options())
+            whole.append(time.process_time() - started)
+        yield f"replan 100 {shape.value} and 1 more, sum, what is kept", *Times(tuple(kept)).cells, "20"
+        yield f"replan 100 {shape.value} and 1 more, sum, all of it", *Times(tuple(whole)).cells, ""
 
 
 def _in_all_ways(

@@ -18,7 +18,7 @@ Where each constant comes from and what the model leaves out: docs/cost-models.m
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import ceil, expm1, inf, log1p
 from typing import NamedTuple, assert_never
@@ -107,6 +107,17 @@ class BatchModel:
         """The history and the schedule together."""
         return self.workday.history_s + self.workday.schedule_s
 
+    @property
+    def interval_s(self) -> int:
+        """See ``CostModel``."""
+        return self.workday.interval_s
+
+    def spread(self, *, history_s: int, schedule_s: int) -> BatchModel:
+        """See ``CostModel``; history is cut into as long chunks as before."""
+        day = self.workday
+        chunks = ceil(day.chunks * history_s / max(1, day.history_s))
+        return replace(self, workday=replace(day, history_s=history_s, schedule_s=schedule_s, chunks=chunks))
+
     def rounded(self) -> Prices:
         """See ``CostModel``: seconds are floats already."""
         return self
@@ -144,7 +155,9 @@ class BatchModel:
         if parent is not None and how is How.DISJOINT and self.makes_passes:
             rows = self._slices(child, parent)
             return rows.merged * self._merge + rows.slid * self.constants.slide_row + child.keeping
-        _, seconds = self._read_raw(child) if parent is None else self._read_tier(child, parent, how)
+        if parent is None:
+            return child.raw
+        _, seconds = self._read_tier(child, parent, how)
         return seconds + (child.keeping if how is How.EQUAL_RANGE else child.starting + child.making)
 
     def detail(self, child: Tier, parent: Tier | None, how: How) -> Cost:
@@ -248,7 +261,7 @@ class BatchModel:
         overlap = tier.range_s / tier.slide_s if tier.range_s and tier.slide_s else 1.0
         runs = self.workday.chunks + self.workday.schedule_s * firings
         keeping = self.commit_s * runs + written * self.row_bytes * self.constants.write_byte
-        return _Facts(
+        facts = _Facts(
             tier=tier,
             rate=rate,
             seconds=seconds,
@@ -262,6 +275,8 @@ class BatchModel:
             keeping=keeping,
             making=keeping + written * self.constants.build_row,
         )
+        _, seconds = self._read_raw(facts)
+        return facts._replace(raw=seconds + facts.starting + facts.making)
 
 
 class _Rows(NamedTuple):
@@ -296,6 +311,7 @@ class _Facts(NamedTuple):
         starting: Seconds to start the queries that make the tier by itself, one in each run.
         keeping: Seconds to commit and write the tier.
         making: Seconds to build its rows as well.
+        raw: Seconds to make the tier from the raw rows.
     """
 
     tier: Tier
@@ -310,6 +326,7 @@ class _Facts(NamedTuple):
     starting: float
     keeping: float
     making: float
+    raw: float = 0.0
 
 
 @lru_cache(maxsize=1 << 10)

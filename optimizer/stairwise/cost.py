@@ -42,7 +42,15 @@ class Prices(Protocol):
         ...
 
 
-class CostModel(Prices, Protocol):
+class DetailedPrices(Prices, Protocol):
+    """Prices whose parts can be seen."""
+
+    def detail(self, child: Tier, parent: Tier | None, how: How) -> Cost:
+        """The price of computing ``child`` from ``parent`` (None: the raw rows), with its parts."""
+        ...
+
+
+class CostModel(DetailedPrices, Protocol):
     """Prices steps. Two exist: ``PaperModel`` here and ``BatchModel`` in its own module."""
 
     @property
@@ -58,6 +66,15 @@ class CostModel(Prices, Protocol):
     @property
     def period_s(self) -> int:
         """The seconds of event time that a cost is for."""
+        ...
+
+    @property
+    def interval_s(self) -> int:
+        """The seconds of event time from one run of the schedule to the next."""
+        ...
+
+    def spread(self, *, history_s: int, schedule_s: int) -> DetailedPrices:
+        """The prices for other spans of event time: so much history, filled once, and so much schedule after it."""
         ...
 
     def price(self, child: Tier, parent: Tier | None, how: How) -> Number:
@@ -76,10 +93,6 @@ class CostModel(Prices, Protocol):
     @property
     def pays_per_window(self) -> bool:
         """Whether computing windows that overlap costs as much as computing each of them by itself."""
-        ...
-
-    def detail(self, child: Tier, parent: Tier | None, how: How) -> Cost:
-        """The same price with its parts."""
         ...
 
     def least_scan(self) -> Number:
@@ -130,6 +143,15 @@ class PaperModel:
     def rounded(self) -> Prices:
         """See ``CostModel``: prices per second of the period, which may be longer than a float can count."""
         return _RoundedPrices(exact=self)
+
+    @property
+    def interval_s(self) -> int:
+        """See ``CostModel``: it knows one period only."""
+        return self.period_s
+
+    def spread(self, *, history_s: int, schedule_s: int) -> DetailedPrices:
+        """See ``CostModel``: history costs what the schedule does."""
+        return _SpreadPrices(exact=self, share=Fraction(history_s + schedule_s, self.period_s))
 
     @property
     def counts_values(self) -> bool:
@@ -238,6 +260,22 @@ class _RoundedPrices:
 
     def _rounded(self, exact: int | Fraction) -> float:
         return exact.numerator / (exact.denominator * self.exact.period_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _SpreadPrices:
+    """The paper's prices for a share of its period, or for several periods."""
+
+    exact: PaperModel
+    share: Fraction
+
+    def prices(self, tiers: Sequence[Tier], arcs: Iterable[tuple[int, int, How]]) -> list[Fraction]:
+        """See ``PaperModel``."""
+        return [self.share * price for price in self.exact.prices(tiers, arcs)]
+
+    def detail(self, child: Tier, parent: Tier | None, how: How) -> Cost:
+        """See ``PaperModel``."""
+        return Cost(total=self.share * self.exact.price(child, parent, how))
 
 
 def _sizes(tier: Tier) -> tuple[int, int]:

@@ -38,6 +38,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
+from functools import lru_cache
 from typing import assert_never
 
 from stairwise.errors import PlanError
@@ -98,6 +99,7 @@ def work(technique: Technique, overlap: int) -> Fraction:
             assert_never(technique)
 
 
+@lru_cache(maxsize=1 << 12)
 def choose(overlap: int, *, invertible: bool, selective: bool = False) -> Technique:
     """The legal technique with the least work per slice.
 

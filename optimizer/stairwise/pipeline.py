@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Generator, Iterator
+from collections.abc import Container, Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import ceil, gcd
 
 from stairwise.aggregate import Sharing
@@ -24,12 +24,12 @@ from stairwise.workload import Workload
 
 def plan_workload(workload: Workload, options: Options) -> Plan:
     """The plan for any workload."""
-    with _without_collections():
+    with without_collections():
         return _planned(workload, options)
 
 
 @contextmanager
-def _without_collections() -> Generator[None]:
+def without_collections() -> Generator[None]:
     """Within it no garbage is looked for: a plan makes millions of small values and no cycles of them.
 
     To look at them again and again costs a fifth of the time, and more.
@@ -55,8 +55,24 @@ def _planned(workload: Workload, options: Options) -> Plan:
     chosen = {
         Algorithm.BEST: found, Algorithm.PAPER_1: paper_1, Algorithm.PAPER_3: paper_3, Algorithm.UNSHARED: naive,
     }[options.algorithm]  # fmt: skip
-    chosen = _with_free_names(chosen)
-    total = chosen.solution.cost
+    is_proven = found.is_proven and not found.solution.cost < chosen.solution.cost
+    chosen = replace(chosen, lower_bound=found.lower_bound, is_proven=is_proven)
+    rivals = Rivals(*(rival.solution.cost for rival in (naive, paper_1, paper_3)))
+    return as_plan(workload, problem, replace(options, tiers=allowed), chosen, rivals)
+
+
+@dataclass(frozen=True, slots=True)
+class Rivals:
+    """What the plans of others cost."""
+
+    unshared: Number
+    paper_1: Number
+    paper_3: Number
+
+
+def as_plan(workload: Workload, problem: Problem, options: Options, found: Found, rivals: Rivals) -> Plan:
+    """What was found, as a plan, beside what others would cost."""
+    chosen = _with_free_names(found)
     return Plan(
         rollup=workload.name,
         declaration=workload.declaration,
@@ -64,16 +80,16 @@ def _planned(workload: Workload, options: Options) -> Plan:
             semantics=problem.sharing,
             cost_model=options.pricing,
             algorithm=options.algorithm,
-            tiers_allowed=allowed,
+            tiers_allowed=options.tiers,
         ),
         steps=_steps(problem, chosen, is_invertible=workload.is_invertible),
         totals=Totals(
-            total=total,
-            unshared=naive.solution.cost,
-            paper_1=paper_1.solution.cost,
-            paper_3=paper_3.solution.cost,
-            lower_bound=found.lower_bound,
-            is_proven_optimal=found.is_proven and not found.solution.cost < total,
+            total=chosen.solution.cost,
+            unshared=rivals.unshared,
+            paper_1=rivals.paper_1,
+            paper_3=rivals.paper_3,
+            lower_bound=chosen.lower_bound,
+            is_proven_optimal=chosen.is_proven,
             period_s=problem.model.period_s,
             unit=problem.model.unit,
         ),
@@ -93,12 +109,21 @@ def _with_free_names(found: Found) -> Found:
     for node in found.solution.nodes:
         tier = tiers[node - 1]
         if tier.kind is not Kind.DECLARED:
-            name = tier.name
-            while name.lower() in taken:
-                name += "_tier"
+            name = free_name(tier.name, taken)
             tiers[node - 1] = replace(tier, name=name)
             taken.add(name.lower())
     return replace(found, graph=replace(found.graph, tiers=tuple(tiers)))
+
+
+def free_name(name: str, taken: Container[str]) -> str:
+    """The name, with something behind it as long as it is among those that are taken, in lower case.
+
+    >>> free_name("10S", {"10s"})
+    '10S_tier'
+    """
+    while name.lower() in taken:
+        name += "_tier"
+    return name
 
 
 def _steps(problem: Problem, found: Found, *, is_invertible: bool) -> tuple[Step, ...]:

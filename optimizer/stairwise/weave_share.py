@@ -14,6 +14,8 @@ events, and pays for it when it combines slices: each of its windows then sees t
 
 Where the paper as printed is wrong, this module differs: figure 2 keeps the best reduction of earlier rounds, so it
 goes on to merge a pair that is gone; example 3 calls the cost of not sharing 11.6, which is 5.5 by its own equation 3.
+The tolerance of equation 6 is one of an extrapolated cost. So it does not limit how far a plan is above the one built
+from scratch, as section 7.2 has it, nor does a tolerance of 0 build one at each change, as section 5.2.1 has it.
 """
 
 from __future__ import annotations

@@ -284,10 +284,10 @@ class _Change:
             if origin is None or change.step is None:
                 continue
             name = self.moves.get(change.step.tier.name, change.step.tier.name)
-            if change.step.tier.kind is Kind.DECLARED:
-                writes.append(self._copy(origin, replace(change.step.tier, name=name)))
+            if change.action is Action.KEEP and change.step.tier.kind is not Kind.DECLARED:
+                known[name] = self.states[origin]  # its states are those that are wanted
             else:
-                known[name] = self.states[origin]
+                writes.append(self._copy(origin, replace(change.step.tier, name=name)))
         storage.write(self.run, writes)
         storage.record(self.run, known)
 
@@ -314,16 +314,17 @@ class _Change:
         rows = within(self.old.stored(origin, state.version), F.unix_micros("window_end") - F.lit(1), ends)
         before = {} if self.evolution.running is None else _aggregates(self.evolution.running)
         there = {name for name, aggregate in before.items() if name in rows.columns}
+        is_declared = tier.kind is Kind.DECLARED
         results = [
             column(name) if name in there and before[name] == str(aggregate) else lowered(aggregate, self.content.types)
-            for name, aggregate in self.content.aggregates
+            for name, aggregate in (self.content.aggregates if is_declared else ())
         ]
-        is_marked = self.found.rollup.partial
+        is_marked = self.found.rollup.partial and is_declared
         frame: DataFrame = rows.select(
             *map(column, self.content.keys),
             "window_start",
             "window_end",
-            *(each.alias(name) for each, (name, _) in zip(results, self.content.aggregates, strict=True)),
+            *(each.alias(name) for each, (name, _) in zip(results, self.content.aggregates, strict=False)),
             *((F.lit(False).alias(IS_PARTIAL),) if is_marked else ()),  # noqa: FBT003 - a literal
             *(column(name) for each in self.content.partials(keeps_values=False) for name in each.columns),
         )

@@ -16,7 +16,6 @@ from stairwise.quantity import counted, length_of_time, quantity, size
 from stairwise.replan import replanned
 from stairwise.rollup import Rollup
 from stairwise.tiers import Kind
-from stairwise.windowing import Interval
 from stairwise_spark.contents import Part, contents, log_files, together
 from stairwise_spark.errors import translating
 from stairwise_spark.storage import Storage
@@ -62,22 +61,21 @@ class Difference:
         return self.evolution.is_anything
 
     @property
-    def held(self) -> Interval | None:
-        """From the first window's end to the last one's; None: there is no row."""
-        ends = [part.ends for part in self.holds.values() if part.ends is not None]
-        return Interval(min(first for first, _ in ends), max(last for _, last in ends)) if ends else None
+    def held_s(self) -> int:
+        """How long it is from the first window's end to the last one's."""
+        return _length(self.holds)
 
     def price(self, change: Change) -> Price:
         """What a change costs, as far as it was filled until now."""
-        goal, held = self.evolution.goal, self.held
-        if held is None or change.action in {Action.KEEP, Action.RENAME}:
+        goal = self.evolution.goal
+        if change.action in {Action.KEEP, Action.RENAME}:
             return Price()
         if change.action is Action.DROP:
             return Price() if change.column is None else self._rewritten()
         if change.action is Action.FILL and change.origin is Origin.STATES:
             return self._rewritten()
         steps = goal.steps if change.step is None else (change.step,)
-        share = (held.end - held.start) / goal.totals.period_s
+        share = self.held_s / goal.totals.period_s
         return Price(
             rows=share * sum(step.cost.rows_written or 0 for step in steps),
             bytes=share * sum(step.cost.bytes_written or 0 for step in steps),
@@ -135,8 +133,7 @@ class Difference:
         kept = sum(change.action is Action.KEEP for change in self.evolution.changes)
         done = "apply does all of it." if self.evolution.is_additive else ""
         needed = " and ".join(sorted(each.value for each in self.evolution.needed))
-        held = self.held
-        span = "" if held is None else f", which hold {length_of_time(held.end - held.start)}"
+        span = f", which hold {length_of_time(self.held_s)}" if self.held_s else ""
         return "\n".join(
             [
                 f"rollup {self.rollup.name}: what is declared is not what the tables were filled with{span}",
@@ -199,7 +196,7 @@ def difference(spark: SparkSession, rollup: Rollup, options: Options | None = No
         running = decode_plan(text)
         there = Storage.of(spark, running)
         held = _held(there)
-        found = replanned(running, rollup, chosen)
+        found = replanned(running, rollup, chosen, held_s=_length(held))
         evolution = evolved(running, found.plan)
         leftovers = _leftovers(there, evolution)
     return Difference(rollup=rollup, evolution=evolution, holds=held, why=found.why, leftovers=leftovers)
@@ -216,6 +213,11 @@ def _leftovers(there: Storage, evolution: Evolution) -> dict[str, Kind]:
         for kind in (Kind.DECLARED, Kind.FACTOR)
         if TierTable.find(there.spark, there.place_of(tier, kind), there.rollup.name) is not None
     }
+
+
+def _length(holds: Mapping[str, Part]) -> int:
+    ends = [part.ends for part in holds.values() if part.ends is not None]
+    return max(last for _, last in ends) - min(first for first, _ in ends) if ends else 0
 
 
 def _held(storage: Storage) -> dict[str, Part]:

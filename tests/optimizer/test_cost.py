@@ -115,6 +115,15 @@ def test_a_period_without_windows_is_a_second() -> None:
     assert PaperModel.of([composite_tier("mixed", EdgeSet.of((20, 0)))], eta=3).period_s == 1
 
 
+def test_other_spans_cost_their_share_of_the_period() -> None:
+    model: CostModel = PaperModel.of([tier("20s"), tier("40s")], eta=1)
+    assert model.interval_s == model.period_s == 40
+    spread = model.spread(history_s=100, schedule_s=20)
+    pair = [tier("20s"), tier("40s")]
+    assert spread.prices(pair, [(0, 1, How.RAW), (1, 2, How.DISJOINT)]) == [120, 6]
+    assert spread.detail(pair[1], pair[0], How.DISJOINT) == Cost(total=6)
+
+
 def related() -> st.SearchStrategy[FixedWindow]:
     def window(step: int, slides: int, extra: int) -> FixedWindow:
         return FixedWindow((slides + extra) * step, slides * step)

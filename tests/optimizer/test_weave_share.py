@@ -227,6 +227,25 @@ def test_a_rebuilt_plan_that_is_dearer_is_not_taken() -> None:
     assert grown.curve[-1] == (5, Fraction(10))
 
 
+def test_the_expected_cost_is_no_bound_on_how_far_a_plan_may_be_off() -> None:
+    """Section 7.2 says that the relative error never exceeds the tolerance; it is measured against another number."""
+    running = RunningWeave.start((FixedWindow(6, 6), FixedWindow(1, 1)), Fraction(1), tolerance=Fraction(1, 5))
+    for window in (FixedWindow(6, 6), FixedWindow(6, 3)):
+        running = running.add(window)
+    assert len(running.curve) == 2
+    fresh = weave_share(running.plan.windows, Fraction(1)).cost
+    assert (running.plan.cost, fresh) == (Fraction(17, 3), Fraction(13, 3))
+    assert running.plan.cost > Fraction(13, 10) * fresh
+
+
+def test_without_tolerance_a_plan_is_not_rebuilt_each_time() -> None:
+    """Section 5.2.1 says that it is; but a plan that costs what was expected, or less, stays."""
+    running = RunningWeave.start((FixedWindow(4, 4), FixedWindow(6, 6)), Fraction(5), tolerance=Fraction(0))
+    grown = running.add(FixedWindow(4, 4))
+    assert grown.plan.cost <= running.expected_cost(3)
+    assert grown.curve == running.curve
+
+
 steps = st.lists(st.tuples(fixed_windows(), st.booleans()), max_size=8)
 
 
