@@ -14,7 +14,9 @@ from stairwise.errors import PlanError
 from stairwise.meaning import Meaning
 from stairwise.plan import Plan, Step
 from stairwise.rollup import Rollup
+from stairwise.rules import meaning
 from stairwise.tiers import How, Kind, Tier
+from stairwise.window import Window
 
 
 class Action(Enum):
@@ -175,7 +177,8 @@ def is_filled_alike(old: Rollup, new: Rollup) -> bool:
     return (
         Meaning.of(old) == Meaning.of(new)
         and old.layout is new.layout
-        and {each.name: each.window for each in old.windows} == {each.name: each.window for each in new.windows}
+        and {each.name: meaning(each.window) for each in old.windows}
+        == {each.name: meaning(each.window) for each in new.windows}
     )
 
 
@@ -228,15 +231,15 @@ def _renamed(running: Plan, goal: Plan) -> Mapping[str, str]:
     """The old names of declared tiers that have new ones."""
     after = {step.tier.name.lower() for step in goal.steps}
     gone = {
-        step.tier.window: step.tier.name
+        _meaning(step.tier): step.tier.name
         for step in running.steps
         if step.tier.kind is Kind.DECLARED and step.tier.name.lower() not in after
     }
     before = {step.tier.name.lower() for step in running.steps}
     return {
-        step.tier.name: gone[step.tier.window]
+        step.tier.name: gone[_meaning(step.tier)]
         for step in goal.steps
-        if step.tier.kind is Kind.DECLARED and step.tier.name.lower() not in before and step.tier.window in gone
+        if step.tier.kind is Kind.DECLARED and step.tier.name.lower() not in before and _meaning(step.tier) in gone
     }
 
 
@@ -264,9 +267,13 @@ _KINDS = {Kind.DECLARED: "declared", Kind.FACTOR: "a helper", Kind.COMPOSITE: "a
 
 def _is_same(one: Tier, other: Tier) -> bool:
     """Whether both hold the same rows."""
-    return (one.window, one.keeps_values) == (other.window, other.keeps_values) and (
+    return (_meaning(one), one.keeps_values) == (_meaning(other), other.keeps_values) and (
         one.window is not None or one.needs == other.needs
     )
+
+
+def _meaning(tier: Tier) -> tuple[Window, ...] | None:
+    return None if tier.window is None else meaning(tier.window)
 
 
 def _dropped(running: Plan, goal: Plan, renamed: Mapping[str, str]) -> Iterator[Change]:

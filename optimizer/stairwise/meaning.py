@@ -15,6 +15,7 @@ from hashlib import sha256
 
 from stairwise.errors import CodecError
 from stairwise.rollup import Rollup
+from stairwise.rules import meaning
 from stairwise.window_text import table_name
 
 _DIGITS = 10
@@ -49,7 +50,7 @@ class Meaning:
         events += [source.unit and source.unit.value, source.zone, source.where, *sorted(rollup.keys)]
         columns = (_digest([name, str(aggregate)]) for name, aggregate in rollup.aggregates)
         named = (each for each in rollup.windows if each.name != table_name(each.text))
-        windows = ((each.name, _digest([str(each.window)])) for each in named)
+        windows = ((each.name, _digest([str(meaning(each.window))])) for each in named)
         return cls(_digest(events), frozenset(columns), frozenset(windows))
 
     def encode(self) -> str:

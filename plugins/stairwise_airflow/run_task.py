@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 from typing import TYPE_CHECKING, Any  # noqa: TID251 - as Airflow's operators have it
 
 from airflow.sdk import DAG, Asset, Context, Param
@@ -28,6 +29,13 @@ _PARAMS = {
 }
 
 
+class OnChange(Enum):
+    """What a task does whose declaration is another one than the tables were filled with."""
+
+    REFUSE = "refuse"
+    APPLY_ADDITIVE = "apply_additive"
+
+
 class RollupRun(RollupTask):
     """Writes every tier for the run of a DAG.
 
@@ -40,6 +48,10 @@ class RollupRun(RollupTask):
             event.
         tiers: Only these tiers, by table name; none: all.
         restate: Whether windows are written again that are there already.
+        on_change: What to do if the declaration is another one than the tables were filled with: ``refuse``, so that
+            somebody looks at ``stairwise diff``; or ``apply_additive``, which adds windows and columns before the run,
+            and refuses if anything would go.
+        accept_deletes: Whether windows may lose all of their rows, however many they are.
         outlets: More assets than the tiers.
         kwargs: What :class:`RollupTask` and the submitting operator take.
     """
@@ -57,6 +69,8 @@ class RollupRun(RollupTask):
         extent: str = "covered",
         tiers: Sequence[str] = (),
         restate: bool = False,
+        on_change: str = OnChange.REFUSE.value,
+        accept_deletes: bool = False,
         outlets: Sequence[Asset] = (),
         **kwargs: Any,  # noqa: ANN401 - what the other base takes
     ) -> None:
@@ -67,6 +81,8 @@ class RollupRun(RollupTask):
         self.extent = Extent(extent)
         self.tiers = tuple(tiers)
         self.restate = restate
+        self.on_change = OnChange(on_change)
+        self.accept_deletes = accept_deletes
         self.report: Report | None = None
         self.add_outlets([*assets_of(self.declaration, self.tiers), *outlets])
         _offer_range(DagContext.get_current() or kwargs.get("dag"))
@@ -95,7 +111,12 @@ class RollupRun(RollupTask):
     def arguments(self, reach: Reach) -> tuple[str, ...]:
         """The options of the engine's command."""
         tiers = ("--tiers", ",".join(self.tiers)) if self.tiers else ()
-        return (*reach.arguments, *tiers, *(("--restate",) if self.restate else ()))
+        given = {
+            "--restate": self.restate,
+            "--apply-additive": self.on_change is OnChange.APPLY_ADDITIVE,
+            "--accept-deletes": self.accept_deletes,
+        }
+        return (*reach.arguments, *tiers, *(option for option, is_given in given.items() if is_given))
 
     def reach(self, context: Context) -> Reach:
         """Which windows the run writes.

@@ -10,10 +10,11 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from stairwise import Rollup, Source, optimize
+from stairwise import Options, Rollup, Source, TiersAllowed, optimize
 from stairwise.errors import ChangedError, UsageError
 from stairwise.evolution import Permission
 from stairwise.rollup import DeclaredWindow, Estimates, Layout
+from stairwise.tiers import Kind
 from stairwise_spark.changing import Applied, apply
 from stairwise_spark.difference import difference
 from stairwise_spark.engine import History, Request, run
@@ -232,15 +233,15 @@ def test_in_one_table_too(world: World) -> None:
 
 
 def test_a_helper_that_is_declared_now_is_taken_as_it_is(world: World) -> None:
-    first = replace_(world.rollup, windows=("20m", "30m", "50m"))
-    world.fill(first)
-    helpers = [
-        step.tier for step in optimize(first).steps if step.tier.window is not None and step.tier.kind.value == "factor"
-    ]
-    assert helpers
-    wanted = replace_(first, windows=("20m", "30m", "50m", helpers[0].text))
-    done = world.changed(wanted)
-    assert ("add", helpers[0].name, helpers[0].name) in actions(done)
+    options = Options(tiers=TiersAllowed.FACTOR)
+    dense = Estimates(rows_per_day=10_000_000_000, distinct_keys=4)
+    first = replace_(world.rollup, windows=("20m", "30m", "50m"), estimates=dense)
+    plan = optimize(first, options)
+    run(world.spark, plan, Request())
+    (helper,) = [step.tier for step in plan.steps if step.tier.kind is Kind.FACTOR]
+    wanted = replace_(first, windows=("20m", "30m", "50m", helper.text))
+    done = apply(world.spark, difference(world.spark, wanted, options))
+    assert ("add", helper.name, helper.name) in actions(done)
     assert read(done) == 0
     world.check(wanted)
 

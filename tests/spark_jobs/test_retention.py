@@ -1,0 +1,173 @@
+"""What is old goes, by the source and by tables, and no history with it; too much that goes at once stops a run."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from stairwise import Rollup, Source, optimize
+from stairwise.rollup import DeclaredWindow, Estimates
+from stairwise_spark.changing import apply
+from stairwise_spark.difference import difference
+from stairwise_spark.engine import Due, History, Request, run
+from stairwise_spark.errors import DeletesError
+from stairwise_spark.report import RunReport
+from stairwise_spark.status import status
+from stairwise_spark.terminal import summary
+from stairwise_spark.verify import Check, verify
+
+pytestmark = pytest.mark.spark
+
+DAY = 86_400
+DAYS = 12
+
+
+@dataclass(frozen=True)
+class World:
+    """Some days of events until this morning, by a rollup."""
+
+    spark: SparkSession
+    rollup: Rollup
+    today: int
+
+    def add(self, days_ago: int, count: int = 48, value: int = 1) -> None:
+        """Events of a day, evenly."""
+        begin = self.today - days_ago * DAY
+        rows = self.spark.range(count).select(
+            F.timestamp_seconds(F.lit(begin) + F.col("id") * (DAY // count)).alias("at"),
+            (F.col("id") % 2).cast("string").alias("zone"),
+            (F.col("id") + value).alias("fare"),
+        )
+        rows.write.format("delta").mode("append").save(str(self.rollup.source.path))
+
+    def delete(self, condition: str) -> None:
+        """Events that go."""
+        self.spark.sql(f"DELETE FROM delta.`{self.rollup.source.path}` WHERE {condition}")  # noqa: S608 - our own
+
+    def older_than(self, days_ago: int) -> str:
+        """Of the events before a day."""
+        return f"at < timestamp_seconds({self.today - days_ago * DAY})"
+
+    def run(self, rollup: Rollup | None = None, *, all_of_it: bool = False, accepts: bool = False) -> RunReport:
+        request = Request(span=History() if all_of_it else Due(), accepts_deletes=accepts)
+        return run(self.spark, optimize(rollup or self.rollup), request)
+
+    def table(self, tier: str) -> DataFrame:
+        return self.spark.read.format("delta").load(f"{self.rollup.target}/{tier}")
+
+    def total(self, tier: str) -> int:
+        return int(self.table(tier).agg(F.sum("trips")).collect()[0][0] or 0)
+
+
+@pytest.fixture
+def world(spark: SparkSession, tmp_path: Path) -> World:
+    rollup = Rollup(
+        name="trips",
+        source=Source(path=str(tmp_path / "trips"), time="at"),
+        keys=("zone",),
+        aggregates={"trips": "count()", "revenue": "sum(fare)"},
+        windows=("1h", "day", "4 days"),
+        target=str(tmp_path / "tables"),
+        estimates=Estimates(rows_per_day=1_000_000, distinct_keys=2),
+    )
+    world = World(spark, rollup, int(time.time()) // DAY * DAY)
+    for days_ago in range(1, DAYS + 1):
+        world.add(days_ago)
+    return world
+
+
+def kept(rollup: Rollup, span: str, **windows: str) -> Rollup:
+    """The same, over a source that drops what is older, into tables that do."""
+    declared = tuple(DeclaredWindow.parse(each.text, retain=windows.get(f"of_{each.name}")) for each in rollup.windows)
+    source = replace(rollup.source, retain=span) if span else rollup.source
+    return replace(rollup, source=source, windows=declared)
+
+
+def test_what_the_source_drops_within_its_retention_is_history(world: World) -> None:
+    """Neither run nor late rows make windows of half of their events; a late row there is counted."""
+    rollup = kept(world.rollup, "5 days")
+    world.run(rollup, all_of_it=True)
+    before = world.total("1h")
+    world.delete(world.older_than(5))
+    report = world.run(rollup)
+    assert (report.wrote_anything, report.unrepairable_rows) == (False, 0)
+    world.add(9, count=3)
+    world.add(1, count=4)
+    report = world.run(rollup)
+    assert (report.late_rows, report.unrepairable_rows) == (7, 3)
+    assert world.total("1h") == world.total("day") == before + 4
+    assert "3 rows came for windows of which the source has dropped rows" in _told(report)
+    assert verify(world.spark, optimize(rollup), Check()).total == 0
+
+
+def test_a_window_more_has_all_of_history_where_a_finer_table_has(world: World) -> None:
+    rollup = kept(world.rollup, "5 days")
+    world.run(rollup, all_of_it=True)
+    world.delete(world.older_than(5))
+    wanted = replace(rollup, windows=(*rollup.windows, DeclaredWindow.parse("2 days")))
+    apply(world.spark, difference(world.spark, wanted))
+    assert world.total("2_days") >= 48 * (DAYS - 2)
+
+
+def test_a_column_of_events_that_are_gone_says_from_when_on_it_is_filled(world: World) -> None:
+    rollup = kept(world.rollup, "5 days")
+    world.run(rollup, all_of_it=True)
+    before = {tier: world.total(tier) for tier in ("1h", "day", "4_days")}
+    world.delete(world.older_than(5))
+    wanted = replace(rollup, aggregates={"trips": "count()", "revenue": "sum(fare)", "most": "max(fare)"})
+    apply(world.spark, difference(world.spark, wanted))
+    assert {tier: world.total(tier) for tier in before} == before
+    said = status(world.spark, optimize(wanted)).to_json()["valid_from"]
+    assert isinstance(said, dict)
+    assert list(said) == ["most"]
+    since = F.to_timestamp(F.lit(said["most"]))
+    hours = world.table("1h")
+    assert hours.where((F.col("window_start") < since) & F.isnotnull("most")).isEmpty()
+    assert hours.where((F.col("window_start") >= since) & F.isnull("most")).isEmpty()
+    assert hours.where(F.isnotnull("most")).count() >= 4 * 48
+    assert "of windows from" in str(hours.schema["most"].metadata["comment"])
+    world.add(1, count=4, value=1_000)
+    assert world.run(wanted).wrote_anything
+    assert world.table("4_days").where((F.col("window_start") < since) & F.isnotnull("most")).isEmpty()
+    assert verify(world.spark, optimize(wanted), Check()).total == 0
+    assert not difference(world.spark, wanted).is_anything
+
+
+def test_tables_drop_what_was_kept_long_enough_and_coarser_ones_stay(world: World) -> None:
+    rollup = kept(world.rollup, "", of_1h="6 days")
+    world.run(rollup, all_of_it=True)
+    assert world.total("day") == 48 * DAYS
+    report = world.run(rollup)
+    assert not report.wrote_anything
+    assert 48 * 6 <= world.total("1h") < 48 * 8
+    assert "expired" in status(world.spark, optimize(rollup)).to_json()["tiers"][0]  # type: ignore[index]
+    world.add(10, count=4)
+    world.run(rollup)
+    assert world.total("day") == 48 * DAYS + 4
+    assert world.total("1h") < 48 * 8
+    assert verify(world.spark, optimize(rollup), Check()).total == 0
+
+
+def test_a_source_that_was_emptied_stops_the_run_until_somebody_says_so(world: World) -> None:
+    world.run(all_of_it=True)
+    before = world.total("1h")
+    world.delete("zone = '1'")  # a customer who is forgotten: each window has others
+    assert world.run().wrote_anything
+    assert world.total("1h") == before // 2
+    world.delete(world.older_than(4))
+    with pytest.raises(
+        DeletesError, match=r"384 windows of 1h would lose all|windows of 1h would lose all of their rows"
+    ):
+        world.run()
+    assert world.total("1h") == before // 2
+    world.run(accepts=True)
+    assert world.total("1h") == world.total("day") == 24 * 4
+
+
+def _told(report: RunReport) -> str:
+    return summary(report)
