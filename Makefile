@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test demo ui check bench torture goldens lock clean python java
+.PHONY: help setup test demo ui check docs wheel bench torture goldens lock clean python java
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -42,6 +42,12 @@ check: setup ## format, lint, import contracts, types, and the tests that need n
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/pytest -m "not airflow and not spark" --cov --cov-report=term
 
+docs: setup ## build the documentation into target/site; a link that leads nowhere fails
+	$(BIN)/mkdocs build --strict --quiet
+
+wheel: setup ## build the wheel and the source archive without a warning, and install the wheel into a new environment
+	$(BIN)/pytest -m release
+
 bench: setup ## measure how good the plans are, and how fast they and the tiers come
 	$(BIN)/python bench/run.py
 
@@ -53,7 +59,7 @@ torture: java setup ## trouble of all kinds, then KILLS=100 killed runs, with SE
 	$(BIN)/python -W ignore -m tests.spark_jobs.torture --kills $(KILLS) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 goldens: setup ## rewrite the golden plans and errors, and what the documentation shows; then read the difference
-	$(BIN)/pytest tests/optimizer tests/test_docs.py --write-goldens
+	$(BIN)/pytest tests/optimizer tests/test_docs.py tests/spark_jobs/test_tutorial.py --write-goldens
 
 lock: | python ## pin the newest versions that setup.cfg and requirements-dev.in allow
 	$(PYTHON) -m venv target/lock
