@@ -293,13 +293,10 @@ def kind(told: Mapping[str, Json], top: Mapping[str, Json]) -> str:
     found = told.get("type", "anything")
     named = [found] if isinstance(found, str) else list(found) if isinstance(found, Sequence) else []
     if "array" in named:
-        return (
-            "range"
-            if told.get("maxItems") and items(told, top).get("pattern")
-            else f"list of {kind(items(told, top), top)}"
-        )
-    words = {"string": "instant" if "T\\d" in str(told.get("pattern")) else "text", "boolean": "true or false"}
-    return " or ".join(words.get(str(name), str(name)) for name in named)
+        is_range = told.get("maxItems") == 2 and "pattern" in items(told, top)
+        return "range" if is_range else f"list of {kind(items(told, top), top)}"
+    names = {"string": "instant" if "T\\d" in str(told.get("pattern")) else "text", "boolean": "true or false"}
+    return " or ".join(names.get(str(name), str(name)) for name in named)
 
 
 def table(name: str) -> str:

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 import pytest
 from mkdocs.commands.build import build
-from mkdocs.config import load_config
+from mkdocs.config import load_config  # pyright: ignore[reportUnknownVariableType]
 
 
 @pytest.fixture(scope="module")

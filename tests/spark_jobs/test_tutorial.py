@@ -43,6 +43,7 @@ def steady(text: str) -> str:
     text = re.sub(r"\d{8}T\d{6}Z?[-\w]*|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z", "RUN", text)
     text = re.sub(r"(written by run )\S+ at \S+", r"\1RUN at THEN", text)
     text = re.sub(r"[\d.,]+ (?:kB|MB|B)\b", "SIZE", text)
+    text = re.sub(r"(SIZE {2,})[\d.,]+", r"\1TIME", text)  # a column of seconds
     text = re.sub(r"[\d.,]+ (?:ms|s|min)\b", "TIME", text)
     return re.sub(r"[ ─]{2,}", "  ", text)
 
