@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import assert_never
 
 from stairwise.arguments import Parser, Reader
 
@@ -177,6 +178,8 @@ def _fish_values(slot: Slot) -> str:
             return " -x" if slot.names else ""
         case Takes.NOTHING:
             return ""
+        case _:
+            assert_never(slot.takes)
 
 
 def _plain(text: str) -> str:

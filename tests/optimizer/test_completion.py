@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from stairwise.arguments import ENGINE_COMMANDS, OWN_COMMANDS
-from stairwise.cli import main
+from stairwise.arguments import ENGINE_COMMANDS, OWN_COMMANDS, SHELLS
+from stairwise.cli import main, parsers
 
 COMMANDS = {"plan", *ENGINE_COMMANDS, *OWN_COMMANDS}
 _PATIENCE = 30  # seconds, for a busy machine
@@ -121,3 +121,14 @@ def test_another_shell_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["completion", "tcsh"]) == 2
     told = "argument SHELL: 'tcsh' is not one of bash, zsh, fish. Hint: see stairwise completion --help."
     assert capsys.readouterr().err == f"stairwise: {told}\n"
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_every_command_and_option_is_in_the_script(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    for name, parser in parsers().items():
+        assert name in script
+        for action in parser.actions():
+            for option in action.option_strings:
+                assert (f"-l {option[2:]} " if shell == "fish" else option) in script or not option.startswith("--")
