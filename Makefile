@@ -8,7 +8,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test demo ui check bench torture goldens lock clean python java
+.PHONY: help setup test demo ui check docs wheel bench torture goldens lock clean python java
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -40,7 +40,13 @@ check: setup ## format, lint, import contracts, types, and the tests that need n
 	$(BIN)/lint-imports
 	$(BIN)/mypy
 	$(BIN)/pyright --pythonpath $(BIN)/python
-	$(BIN)/pytest -m "not airflow and not spark" --cov --cov-report=term
+	$(BIN)/pytest -m "not airflow and not spark and not release" --cov --cov-report=term
+
+docs: setup ## build the documentation into target/site; a link that leads nowhere fails
+	$(BIN)/mkdocs build --strict --quiet
+
+wheel: setup ## build the wheel and the source archive without a warning, and install the wheel into a new environment
+	$(BIN)/pytest -m release
 
 bench: setup ## measure how good the plans are, and how fast they and the tiers come
 	$(BIN)/python bench/run.py

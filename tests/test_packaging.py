@@ -18,6 +18,7 @@ import pytest
 import stairwise
 from stairwise import errors
 from stairwise.arguments import ENGINE_COMMANDS
+from stairwise.schema import KINDS
 
 ENGINES = ("airflow", "delta", "numpy", "pandas", "pyspark")
 SOURCE_ROOTS = ("optimizer", "plugins", "spark_jobs")
@@ -82,12 +83,13 @@ def test_the_wheel_holds_the_packages_and_nothing_else(repository: Path, wheel: 
         for file in folder.iterdir()
         if file.suffix == ".py" or file.name == "py.typed"
     }
+    expected |= {f"stairwise/schemas/{kind}.json" for kind in KINDS}
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     assert names == expected
     assert {f"{folder.name}/py.typed" for folder in packages_in(repository)} <= names
 
 
-PROOFS = {"maintain", "status", "verify", "why"}
+ROOMS = dict.fromkeys(("maintain", "status", "verify", "why"), "proof_commands") | {"init": "init_commands"}
 
 
 def test_the_wheel_announces_the_command_the_plugin_and_the_provider(wheel: Path) -> None:
@@ -96,7 +98,7 @@ def test_the_wheel_announces_the_command_the_plugin_and_the_provider(wheel: Path
     assert {name: dict(entry_points[name]) for name in entry_points.sections()} == {
         "console_scripts": {"stairwise": "stairwise.cli:main"},
         "stairwise.commands": {
-            name: f"stairwise_spark.{'proof_' if name in PROOFS else ''}commands:{name}" for name in ENGINE_COMMANDS
+            name: f"stairwise_spark.{ROOMS.get(name, 'commands')}:{name}" for name in ENGINE_COMMANDS
         },
         "stairwise.engine": {"measure": "stairwise_spark.commands:measure"},
         "airflow.plugins": {"stairwise": "stairwise_airflow.plugin:StairwisePlugin"},
@@ -116,6 +118,8 @@ def test_the_wheel_works_as_a_zip_on_the_path(wheel: Path, tmp_path: Path) -> No
     archive = shutil.copy(wheel, tmp_path / "stairwise.zip")  # the name under which Spark takes it
     code = "import stairwise, stairwise_airflow, stairwise_spark.versions as v; print(stairwise.__file__, v.__file__)"
     printed = run_python(code, PYTHONPATH=str(archive))
+    read = run_python("from stairwise.schema import schema; print(schema('plan'))", PYTHONPATH=str(archive))
+    assert read.startswith("{")
     assert printed == f"{archive}/stairwise/__init__.py {archive}/stairwise_spark/versions.py"
 
 

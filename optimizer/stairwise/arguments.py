@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import redirect_stdout
 from difflib import get_close_matches
 from enum import Enum
+from io import StringIO
 from pathlib import Path
-from typing import NoReturn, TypeVar
+from typing import Generic, NoReturn, TypeVar
 
 from stairwise.aggregate import Sharing
 from stairwise.calibration import chosen
@@ -16,27 +18,76 @@ from stairwise.options import Algorithm, Options, Pricing, TiersAllowed
 from stairwise.rollup import Estimates
 
 _Case = TypeVar("_Case", bound=Enum)
+_Meant = TypeVar("_Meant")
 _MOST_DIGITS = 18
+SHELLS = ("bash", "zsh", "fish")
 # What the package of the engine adds, as entry points of the group ``stairwise.commands``.
 ENGINE_COMMANDS = {
     "apply": "make the tables those of a changed declaration, beside its runs",
     "backfill": "fill the tables of a declaration from the events; resumable",
     "calibrate": "measure what work costs here, for the seconds of a plan",
     "diff": "say what a changed declaration means for the tables, and what it costs",
+    "init": "write a first declaration for a table, with what it guesses said",
     "maintain": "compact what is sealed, and keep the files and reports of the tables few",
     "run": "bring up to date what is new or changed, or what ends in a range",
     "status": "say what is covered, missing, out of date and not sealed yet",
     "verify": "recompute windows from the raw rows, and compare them with the tables",
     "why": "say who wrote the windows that hold an instant, from what, and if they are sealed",
 }
-_EPILOG = """\
-examples:
-  stairwise plan trips.yaml                       the hierarchy, as a tree
-  stairwise plan - < trips.yaml                   the same, from standard input
-  stairwise plan trips.yaml --svg plan.svg        the same as a picture
-  stairwise plan --windows "5m, 1h every 15m"     windows without a file
-  stairwise plan --windows - < sets.txt           one set a line in, one JSON document a line out
-"""
+_PURPOSE_OF_PLAN = "find the cheapest hierarchy of tiers, and show why"
+# What needs no engine, and no plan.
+OWN_COMMANDS = {
+    "completion": "print what completes commands and options in bash, zsh and fish",
+    "schema": "print the JSON Schema of what --json prints",
+}
+EXAMPLES = {
+    "stairwise": (
+        ("stairwise init lake.trips --out trips.yaml", "a first declaration"),
+        ("stairwise plan trips.yaml", "the hierarchy, and what it saves"),
+        ("stairwise backfill trips.yaml", "history"),
+        ("stairwise run trips.yaml", "then, on a schedule"),
+    ),
+    "backfill": (
+        ("stairwise backfill trips.yaml --chunk 30d", "all of it"),
+        ("stairwise backfill trips.yaml --start 2024-01-01 --end 2025-01-01", "a year"),
+    ),
+    "calibrate": (
+        ("stairwise calibrate --out here.json", "measure"),
+        ("stairwise plan trips.yaml --constants here.json", "plan with it"),
+    ),
+    "completion": (
+        ('eval "$(stairwise completion bash)"', "in ~/.bashrc; with zsh in ~/.zshrc"),
+        ("stairwise completion fish | source", "in config.fish"),
+    ),
+    "init": (
+        ("stairwise init lake.trips --out trips.yaml --dag trips_dag.py", "and a DAG"),
+        ("stairwise init lake/trips > trips.yaml", "a folder"),
+    ),
+    "maintain": (
+        ("stairwise maintain trips.yaml --dry-run", "what would be done"),
+        ("stairwise maintain trips.yaml --vacuum", "once a day or a week, beside runs"),
+    ),
+    "plan": (
+        ("stairwise plan trips.yaml --svg plan.svg", "a tree, and a picture"),
+        ('stairwise plan --windows "5m, 1h every 15m"', "windows without a file"),
+        ("stairwise plan --windows - < sets.txt", "JSON, a line for each line"),
+    ),
+    "run": (
+        ("stairwise run trips.yaml", "what is due"),
+        ("stairwise run trips.yaml --start 2024-03-01 --end 2024-03-02", "one day"),
+    ),
+    "schema": (("stairwise schema run > run.schema.json", "for a validator"),),
+    "status": (
+        ("stairwise status trips.yaml", "for people"),
+        ("stairwise status trips.yaml --fail-on-gaps --json", "for alerts"),
+    ),
+    "verify": (
+        ("stairwise verify trips.yaml --witness", "the numbers of rows, which is cheap"),
+        ("stairwise verify trips.yaml --sample 20", "some windows, in full"),
+    ),
+    "why": (("stairwise why trips.yaml 1h 2024-03-31T06:00Z", "the hours that hold 6:00"),),
+}
+"""How each command is called, and what that is for: they stand below its help."""
 
 
 class Place(argparse.Namespace):
@@ -121,7 +172,7 @@ def _check_first(word: str) -> None:
         raise UsageError(f"there is no command before '{word}'.", hint="write stairwise plan first.")
     if word.startswith("-"):
         raise _unknown(word)
-    known = ", ".join(sorted(("plan", *ENGINE_COMMANDS)))
+    known = ", ".join(sorted(("plan", *ENGINE_COMMANDS, *OWN_COMMANDS)))
     hint = f"try stairwise plan {word}." if word.endswith((".yaml", ".yml")) else f"so far there are {known}."
     raise UsageError(f"there is no command '{word}'.", hint=hint)
 
@@ -142,29 +193,74 @@ def _options() -> list[str]:
     return [f"--{name.replace('_', '-')}" for name in names if name != "file"]
 
 
+class HelpShownError(SystemExit):
+    """Help was shown, and that is all."""
+
+    def __init__(self, parser: Parser, status: int) -> None:
+        super().__init__(status)
+        self.parser = parser
+
+
 class Parser(argparse.ArgumentParser):
-    """A parser whose refusals are errors like all others."""
+    """A parser whose refusals are errors like all others, and whose help ends with examples."""
 
     def error(self, message: str) -> NoReturn:
         """Raise what the command line has wrong."""
         raise UsageError(f"{message}.", hint=f"see {self.prog} --help.")
 
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:  # noqa: ARG002  # only `error` has one
+        """Leave, and say who did."""
+        raise HelpShownError(self, status)
 
-def parser() -> argparse.ArgumentParser:
+    def format_help(self) -> str:
+        """The help; its first line names what must be given, and its last ones how that is done."""
+        if self.usage is None:
+            needed = [f"[{each.metavar}]" if each.nargs == "?" else each.metavar for each in self.places()]
+            self.usage = " ".join(map(str, [self.prog, *needed, "[options]"]))
+        return super().format_help() + _examples(self.prog.rpartition(" ")[2])
+
+    def places(self) -> list[argparse.Action]:
+        """What stands on the line without an option before it."""
+        return [action for action in self._actions if not action.option_strings]
+
+    def actions(self) -> tuple[argparse.Action, ...]:
+        """What may stand on the line, in the order of the help."""
+        return tuple(self._actions)
+
+
+def _examples(command: str) -> str:
+    """What stands below the help of a command."""
+    shown = EXAMPLES.get(command, ())
+    width = max((len(line) for line, _ in shown), default=0)
+    lines = [f"  {line:{width}}  {purpose}\n" for line, purpose in shown]
+    return "".join(["\nexamples:\n" if len(lines) > 1 else "\nexample:\n", *lines]) if lines else ""
+
+
+def parser_of(command: Callable[[Sequence[str]], int]) -> Parser:
+    """The parser with which a command reads its line."""
+    with redirect_stdout(StringIO()):
+        try:
+            command(["--help"])
+        except HelpShownError as shown:
+            return shown.parser
+    raise UsageError("this command has no help.", hint="see stairwise --help.")
+
+
+def parser() -> Parser:
     """The parser of all commands."""
     top = Parser(prog="stairwise", description="Scheduled window rollups on the lakehouse.", allow_abbrev=False)
+    top.usage = "stairwise COMMAND FILE [options]"
     top.add_argument("--version", action="store_true", help="print the version")
-    commands = top.add_subparsers(title="commands", metavar="COMMAND")
-    for name, purpose in ENGINE_COMMANDS.items():
-        commands.add_parser(name, help=purpose, add_help=False)
-    plan = commands.add_parser(
-        "plan",
-        help="find the cheapest hierarchy of tiers, and show why",
-        description="Find the cheapest hierarchy of tiers for the declared windows, and show why it is.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    commands = top.add_subparsers(title="commands", metavar="COMMAND FILE", prog="stairwise")
+    for name, purpose in sorted({**ENGINE_COMMANDS, **OWN_COMMANDS, "plan": _PURPOSE_OF_PLAN}.items()):
+        command = commands.add_parser(name, help=purpose, add_help=name == "plan", allow_abbrev=False)
+        if name == "plan":
+            _fill_plan(command)
+    return top
+
+
+def _fill_plan(plan: argparse.ArgumentParser) -> None:
+    plan.description = "Find the cheapest hierarchy of tiers for the declared windows, and show why."
     plan.add_argument("file", nargs="?", metavar="FILE", help="a declaration in YAML; - reads standard input")
     plan.add_argument("--windows", metavar="LIST", help="windows instead of FILE; - reads one set a line")
     plan.add_argument("--aggregate", metavar="NAME", help="what is computed of --windows (default: sum)")
@@ -173,7 +269,20 @@ def parser() -> argparse.ArgumentParser:
     _add_search_options(plan)
     add_constants(plan)
     add_place(plan, "where Spark runs, with --measure (default: on this machine)")
-    return top
+
+
+def own_parser(command: str) -> Parser:
+    """The parser of a command that needs no engine, and no plan."""
+    found = Parser(prog=f"stairwise {command}", description=f"{_sentence(OWN_COMMANDS[command])}.", allow_abbrev=False)
+    if command == "completion":
+        found.add_argument("shell", metavar="SHELL", type=Reader(SHELLS), help=" or ".join(SHELLS))
+    else:
+        found.add_argument("kind", nargs="?", metavar="KIND", help="of which document; without it, all are listed")
+    return found
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _add_outputs(plan: argparse.ArgumentParser) -> None:
@@ -205,7 +314,7 @@ def add_constants(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--constants",
         metavar="FILE",
-        help="what stairwise calibrate has measured, or default (default: what STAIRWISE_CONSTANTS names, if it does)",
+        help="of calibrate, or default (else $STAIRWISE_CONSTANTS)",
     )
 
 
@@ -223,43 +332,62 @@ def _add_search_options(plan: argparse.ArgumentParser) -> None:
         metavar="WHICH",
         type=_one_of(TiersAllowed),
         default=TiersAllowed.COMPOSITE,
-        help="tiers that may be invented: composite (any union of edges; default), factor (windows only), none",
+        help="what may be invented: composite (default), factor, none",
     )
     group.add_argument(
         "--algorithm",
         metavar="WHO",
         type=_one_of(Algorithm),
         default=Algorithm.BEST,
-        help="who plans: best (default), paper-1 or paper-3 (Factor Windows without and with its helpers), unshared",
+        help="who plans: best (default), unshared, paper-1 or paper-3 ('Factor Windows' without or with helpers)",
     )
     group.add_argument(
         "--cost-model",
         metavar="MODEL",
         type=_one_of(Pricing),
         default=Pricing.BATCH,
-        help="what counts: batch (seconds of an engine; default), paper (rows and partial results read)",
+        help="what counts: batch (default; seconds), paper (reads)",
     )
     group.add_argument(
-        "--eta", metavar="N", type=_count, default=1, help="events per second in the paper model (default: 1)"
+        "--eta", metavar="N", type=_count, default=1, help="events a second, in the paper model (default: 1)"
     )
     group.add_argument(
         "--semantics",
         metavar="KIND",
         type=_one_of(Sharing, Sharing.DISJOINT, Sharing.OVERLAPPING),
-        help="disjoint (each event once) or overlapping (twice does no harm); default: as the aggregates say",
+        help="disjoint or overlapping (default: as the aggregates say)",
     )
 
 
-def _one_of(kind: type[_Case], *cases: _Case) -> Callable[[str], _Case]:
+class Reader:
+    """Reads an argument of which all words are known."""
+
+    def __init__(self, words: Iterable[str]) -> None:
+        self.words = tuple(words)
+
+    def __call__(self, text: str) -> object:
+        """The text, if it is one of the words."""
+        if text not in self.words:
+            raise argparse.ArgumentTypeError(f"'{text}' is not one of {', '.join(self.words)}")
+        return text
+
+
+class OneOf(Reader, Generic[_Meant]):
+    """Reads an argument of which all words are known, and means something by each."""
+
+    def __init__(self, meanings: Mapping[str, _Meant]) -> None:
+        super().__init__(meanings)
+        self._meanings = meanings
+
+    def __call__(self, text: str) -> _Meant:
+        """What the text means, if it is one of the words."""
+        super().__call__(text)
+        return self._meanings[text]
+
+
+def _one_of(kind: type[_Case], *cases: _Case) -> OneOf[_Case]:
     """A reader of one of an enumeration's words, or of some of them."""
-    known = {str(case.value): case for case in cases or kind}
-
-    def read(text: str) -> _Case:
-        if text not in known:
-            raise argparse.ArgumentTypeError(f"'{text}' is not one of {', '.join(known)}")
-        return known[text]
-
-    return read
+    return OneOf({str(case.value): case for case in cases or kind})
 
 
 def _count(text: str) -> int:

@@ -12,11 +12,12 @@ import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol, TextIO, TypeGuard
 
-from stairwise.arguments import ENGINE_COMMANDS, Given, parse, parser
+from stairwise.arguments import ENGINE_COMMANDS, OWN_COMMANDS, Given, Parser, own_parser, parse, parser, parser_of
 from stairwise.codec import encode_error, encode_plan, to_json
 from stairwise.errors import DeclarationProblems, Problem, StairwiseError, UsageError
 from stairwise.measured import Measured
@@ -90,14 +91,46 @@ def _run(arguments: Sequence[str]) -> int:
         parser().print_help()
         return 0
     if arguments[0] in ENGINE_COMMANDS:
-        with _needing_spark(f"'{arguments[0]}'"):
-            command: Callable[[Sequence[str]], int] = _entry("stairwise.commands", arguments[0]).load()
-            return command(arguments[1:])
+        return _on_engine(arguments[0], _entry("stairwise.commands", arguments[0]), arguments[1:])
+    if arguments[0] in OWN_COMMANDS:
+        return _own(arguments[0], arguments[1:])
     given = parse(arguments)
     if given.version:
         print(f"stairwise {_version()}")
         return 0
     return _plan(given)
+
+
+def _on_engine(name: str, entry: EntryPoint, rest: Sequence[str]) -> int:
+    """Run a command that the package of the engine brings."""
+    with _needing_spark(f"'{name}'"):
+        command: Callable[[Sequence[str]], int] = entry.load()
+        return command(rest)
+
+
+def _own(name: str, rest: Sequence[str]) -> int:
+    """Answer without an engine and without a plan."""
+    given = own_parser(name).parse_args(rest)
+    if name == "completion":
+        from stairwise.completion import script
+
+        print(script(parsers(), given.shell), end="")
+    else:
+        from stairwise.schema import KINDS, schema
+
+        print("\n".join(KINDS) if given.kind is None else schema(given.kind).rstrip("\n"))
+    return 0
+
+
+def parsers() -> dict[str, Parser]:
+    """The parser of each command that is installed, by its name, in the order of the names."""
+    from importlib.metadata import entry_points
+
+    found = {name: own_parser(name) for name in OWN_COMMANDS}
+    found["plan"] = parser_of(lambda rest: _run(["plan", *rest]))
+    for entry in entry_points(group="stairwise.commands"):
+        found[entry.name] = parser_of(partial(_on_engine, entry.name, entry))
+    return dict(sorted(found.items()))
 
 
 def _entry(group: str, name: str) -> EntryPoint:

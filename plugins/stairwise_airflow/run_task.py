@@ -60,7 +60,7 @@ class RollupRun(RollupTask):
     template_fields: Sequence[str] = ("start", "end")
     operator_extra_links = (ReportLink(),)
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a user may say of a run
         self,
         *,
         start: str | None = None,

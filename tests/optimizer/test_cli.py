@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from stairwise.arguments import ENGINE_COMMANDS, OWN_COMMANDS
 from stairwise.cli import main
 from stairwise.codec import decode_plan
 from stairwise.explain import explain
@@ -69,7 +70,7 @@ def answered(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 def test_without_arguments_it_shows_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
     text = answered(capsys)
     assert text.startswith("usage: stairwise")
-    assert "plan      find the cheapest hierarchy of tiers, and show why" in text
+    assert "plan        find the cheapest hierarchy of tiers, and show why" in text
 
 
 def test_the_help_of_plan_names_every_option(capsys: pytest.CaptureFixture[str]) -> None:
@@ -355,10 +356,10 @@ BOTH = "or --windows, not both. Hint: leave one out, and quote a list of windows
     ("arguments", "text"),
     [
         (
-            ["apply", "a.yaml"],
+            ["tabulate", "a.yaml"],
             (
-                "there is no command 'apply'. "
-                "Hint: so far there are apply, backfill, calibrate, diff, maintain, plan, run, status, verify, why."
+                "there is no command 'tabulate'. "
+                f"Hint: so far there are {', '.join(sorted(('plan', *ENGINE_COMMANDS, *OWN_COMMANDS)))}."
             ),
         ),
         (["trips.yaml"], "there is no command 'trips.yaml'. Hint: try stairwise plan trips.yaml."),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from stairwise.errors import CodecError
 from stairwise.windowing import Interval
-from stairwise_spark.coverage import DOUBTFUL, Claim, Commit, Coverage, State, Stretch, folded
+from stairwise_spark.coverage import DOUBTFUL, Claim, Commit, Coverage, State, Stretch, Wanted, folded
 from stairwise_spark.ledger import Known, Summary
 
 _END = 12

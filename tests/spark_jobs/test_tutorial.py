@@ -1,0 +1,76 @@
+"""The tutorial, word for word: its files are written, its commands are run, and what they print is what it shows.
+
+Times, sizes and names of runs differ each time; all else must not. A command below which the page shows nothing must
+end well. ``--write-goldens`` writes what was printed into the page.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import runpy
+import shlex
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from stairwise.cli import main
+
+PAGE = Path(__file__).parent.parent.parent / "docs" / "tutorial.md"
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FILE = re.compile(r"# ([\w-]+\.(?:py|yaml))\n")
+ENTRY = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
+QUIET = ("stairwise status", "stairwise run trips.yaml --end 2024-04-01 --json", "python late.py")
+
+
+def printed(command: str) -> str:
+    """What a command prints, on both streams."""
+    program, *words = shlex.split(command)
+    output, told = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(told):
+        if program == "python":
+            runpy.run_path(words[0], run_name="__main__")
+        else:
+            assert main(words) == 0, told.getvalue()
+    text = output.getvalue() + (told.getvalue() if words[0] == "init" else "")
+    return text.replace(str(Path.cwd()), "...")
+
+
+def steady(text: str) -> str:
+    """A text without what differs each time."""
+    text = re.sub(r"\d{8}T\d{6}Z?[-\w]*|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z", "RUN", text)
+    text = re.sub(r"(written by run )\S+ at \S+", r"\1RUN at THEN", text)
+    text = re.sub(r"[\d.,]+ (?:kB|MB|B)\b", "SIZE", text)
+    text = re.sub(r"(SIZE {2,})[\d.,]+", r"\1TIME", text)  # a column of seconds
+    text = re.sub(r"[\d.,]+ (?:ms|s|min)\b", "TIME", text)
+    return re.sub(r"[ ─]{2,}", "  ", text)
+
+
+@pytest.mark.spark
+def test_it_does_what_it_says(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, write_goldens: bool
+) -> None:
+    assert spark.version
+    monkeypatch.chdir(tmp_path)
+    page = PAGE.read_text(encoding="utf-8")
+
+    def step(found: re.Match[str]) -> str:
+        language, text = found[1], found[2]
+        if name := FILE.match(text):
+            Path(name[1]).write_text(text, encoding="utf-8")
+        return found[0] if language != "console" else f"```console\n{ENTRY.sub(answer, text)}```"
+
+    def answer(found: re.Match[str]) -> str:
+        command, shown = found[1], found[2]
+        now = printed(command)
+        if command.startswith(QUIET):
+            return found[0]
+        if not write_goldens:
+            assert steady(now).splitlines() == steady(shown).splitlines(), command
+        return f"$ {command}\n{now}"
+
+    done = FENCE.sub(step, page)
+    if write_goldens:
+        PAGE.write_text(done, encoding="utf-8")
