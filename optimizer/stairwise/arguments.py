@@ -112,6 +112,7 @@ class Given(Place):
     rows_per_day: int | None
     distinct_keys: int | None
     measure: bool
+    drift: bool
     constants: str | None
     tiers: TiersAllowed
     algorithm: Algorithm
@@ -268,7 +269,7 @@ def _fill_plan(plan: argparse.ArgumentParser) -> None:
     _add_estimates(plan)
     _add_search_options(plan)
     add_constants(plan)
-    add_place(plan, "where Spark runs, with --measure (default: on this machine)")
+    add_place(plan, "where Spark runs, with --measure or --drift (default: on this machine)")
 
 
 def own_parser(command: str) -> Parser:
@@ -297,6 +298,9 @@ def _add_estimates(plan: argparse.ArgumentParser) -> None:
     group.add_argument("--rows-per-day", metavar="N", type=_count, help="events in a day")
     group.add_argument("--distinct-keys", metavar="K", type=_count, help="different combinations of the keys")
     group.add_argument("--measure", action="store_true", help="count them in the source, or in a sample (needs Spark)")
+    group.add_argument(
+        "--drift", action="store_true", help="say if what the tables hold now speaks for another plan (needs Spark)"
+    )
 
 
 def add_place(command: argparse.ArgumentParser, title: str = "where to run (default: Spark on this machine)") -> None:
@@ -421,10 +425,31 @@ def _check_measuring(given: Given) -> None:
         raise UsageError(
             "--measure: the paper's cost model asks nothing of the source.", hint="leave one of the two out."
         )
+    if given.drift:
+        _check_drift(given)
     place = {"--master": given.master, "--remote": given.remote, "--spark-conf": given.spark_conf}
     named = next((option for option, value in place.items() if value), None)
-    if named is not None and not given.measure:
+    if named is not None and not (given.measure or given.drift):
         raise UsageError(f"{named}: plan needs no Spark.", hint="leave it out, or add --measure.")
+
+
+def _check_drift(given: Given) -> None:
+    """Refuse to look for drift where there are no tables, or together with what says otherwise how many events are."""
+    if given.file is None:
+        raise UsageError("--drift looks at tables, and --windows have none.", hint="give a FILE.")
+    told = {
+        "--measure": given.measure,
+        "--rows-per-day": given.rows_per_day,
+        "--distinct-keys": given.distinct_keys,
+        "--svg": given.svg,
+        "--out": given.out,
+        "--cost-model paper": given.cost_model is Pricing.PAPER,
+    }
+    other = next((option for option, value in told.items() if value), None)
+    if other is not None:
+        raise UsageError(
+            f"--drift and {other}: it counts what there is, and plans by that.", hint=f"leave {other} out."
+        )
 
 
 def _check_places(outputs: Sequence[Path], file: str | None) -> None:

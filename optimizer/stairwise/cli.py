@@ -30,8 +30,20 @@ from stairwise.workload import Workload
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+    from stairwise.drift import Counted
+
 STDIN = "<stdin>"  # where the problems of a declaration on standard input are
 _INTERRUPTED = 130  # as shells have it: 128 + SIGINT
+
+
+class Count(Protocol):
+    """What an engine brings for ``plan --drift``: the entry point ``counted`` of the group ``stairwise.engine``."""
+
+    def __call__(
+        self, rollup: Rollup, *, master: str | None, remote: str | None, conf: tuple[tuple[str, str], ...]
+    ) -> tuple[Plan, Counted]:
+        """The plan that rules the rollup's tables, and what they hold; the rest says where to look."""
+        ...
 
 
 class Measure(Protocol):
@@ -166,10 +178,24 @@ def _plan(given: Given) -> int:
     options = given.options
     if given.windows == "-":
         return _stream(given, options, _standard_input())
+    if given.drift and given.file is not None:
+        return _drift(given, _declared(given.file), options)
     workload = _workload(given)
     started = time.perf_counter()
     plan = plan_workload(workload, options)
     _show(given, plan, time.perf_counter() - started)
+    return 0
+
+
+def _drift(given: Given, rollup: Rollup, options: Options) -> int:
+    """Whether what tables hold speaks for another plan than the one that they were filled by."""
+    from stairwise.drift import drifted, encode_drift, explain_drift
+
+    with _needing_spark("--drift"):
+        count: Count = _entry("stairwise.engine", "counted").load()
+        plan, counted = count(rollup, master=given.master, remote=given.remote, conf=tuple(given.spark_conf))
+    drift = drifted(plan, counted, options)
+    print(to_json(encode_drift(drift)) if given.json else explain_drift(drift).rstrip("\n"))
     return 0
 
 

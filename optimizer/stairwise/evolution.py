@@ -5,17 +5,19 @@ Nothing here looks at a table: two plans are compared, the one that filled the t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from operator import itemgetter
 
 from stairwise.aggregate import Aggregate, Sharing, partial_columns
 from stairwise.errors import PlanError
 from stairwise.meaning import Meaning
+from stairwise.pipeline import technique
 from stairwise.plan import Plan, Step
 from stairwise.rollup import Rollup
 from stairwise.rules import meaning
-from stairwise.tiers import How, Kind, Tier
+from stairwise.tiers import Kind, Tier, reads
 from stairwise.window import Window
 
 
@@ -79,11 +81,13 @@ class Evolution:
     Attributes:
         running: The plan that filled the tables; None: nothing did.
         goal: The plan to go on with.
+        filling: The same, in which new tiers come from tables wherever these hold what is needed: they have history.
         changes: All that happens, in the order of the goal's tiers; what goes comes last.
     """
 
     running: Plan | None
     goal: Plan
+    filling: Plan
     changes: tuple[Change, ...]
 
     @classmethod
@@ -93,7 +97,7 @@ class Evolution:
             Change(action=Action.ADD, tier=step.tier.name, origin=step.reads, why="nothing is there", step=step)
             for step in goal.steps
         )
-        return cls(running=None, goal=goal, changes=tuple(added))
+        return cls(running=None, goal=goal, filling=goal, changes=tuple(added))
 
     @property
     def is_anything(self) -> bool:
@@ -135,10 +139,51 @@ def evolved(running: Plan, goal: Plan) -> Evolution:
     old, new = _declared(running), _declared(goal)
     if parts := _differing(old, new):
         changes = (*_rebuilt(goal, parts), *_dropped(running, goal, {}))
-    else:
-        renamed = _renamed(running, goal)
-        changes = (*_columns(old, new), *_tiers(running, goal, renamed), *_dropped(running, goal, renamed))
-    return Evolution(running=running, goal=goal, changes=changes)
+        return Evolution(running=running, goal=goal, filling=goal, changes=changes)
+    renamed = _renamed(running, goal)
+    tiers = tuple(_tiers(running, goal, renamed))
+    filling = _fed(goal, {each.tier or "" for each in tiers if each.action is Action.ADD and each.origin is None})
+    tiers = tuple(
+        replace(each, origin=filling.step(each.tier).reads)
+        if each.tier and each.origin is None and each.action is Action.ADD
+        else each
+        for each in tiers
+    )
+    changes = (*_columns(old, new), *tiers, *_dropped(running, goal, renamed))
+    return Evolution(running=running, goal=goal, filling=filling, changes=changes)
+
+
+def _fed(goal: Plan, added: Container[str]) -> Plan:
+    """The plan, in which those tiers that would read the events read the coarsest other one that gives the same."""
+    there = [step.tier for step in goal.steps if step.tier.name not in added]
+    steps = [step for step in goal.steps if step.tier.name not in added]
+    for step in goal.steps:
+        if step.tier.name not in added:
+            continue
+        ways = ((reads(step.tier, parent, goal.search.semantics), parent) for parent in there)
+        found = min(
+            ((parent.rate, parent.name, parent, how) for how, parent in ways if how is not None),
+            default=None,
+            key=itemgetter(0, 1),
+        )
+        if found is None:
+            steps.append(step)
+            continue
+        _, name, parent, how = found
+        final = technique(step.tier, parent, how, is_invertible=False)
+        steps.append(replace(step, reads=name, how=how, final=final))
+    return replace(goal, steps=tuple(_in_order(steps)))
+
+
+def _in_order(steps: Sequence[Step]) -> Iterator[Step]:
+    """Steps, each after the one that it reads."""
+    told: set[str | None] = {None}
+    waiting = list(steps)
+    while waiting:
+        ready = [step for step in waiting if step.reads in told]
+        waiting = [step for step in waiting if step.reads not in told]
+        told.update(step.tier.name for step in ready)
+        yield from ready
 
 
 def called(plan: Plan, names: Mapping[str, str]) -> Plan:
@@ -175,8 +220,8 @@ def _differing(old: Rollup, new: Rollup) -> tuple[str, ...]:
 def is_filled_alike(old: Rollup, new: Rollup) -> bool:
     """Whether what is declared differs in nothing but policies: no table and no row is another one."""
     return (
-        Meaning.of(old) == Meaning.of(new)
-        and old.layout is new.layout
+        not _differing(old, new)
+        and Meaning.of(old).columns == Meaning.of(new).columns
         and {each.name: meaning(each.window) for each in old.windows}
         == {each.name: meaning(each.window) for each in new.windows}
     )
@@ -284,10 +329,3 @@ def _dropped(running: Plan, goal: Plan, renamed: Mapping[str, str]) -> Iterator[
             continue
         why = "it is not declared any more" if kind is Kind.DECLARED else _UNREAD
         yield Change(action=Action.DROP, tier=name, needs=Permission.DROP, why=why)
-
-
-def is_raw(change: Change) -> bool:
-    """Whether the events have to be read for it."""
-    if change.action is Action.FILL or change.step is None:
-        return change.action is Action.FILL and change.origin is None
-    return change.action in {Action.ADD, Action.REBUILD} and (change.origin is None or change.step.how is How.RAW)

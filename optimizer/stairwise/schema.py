@@ -6,7 +6,7 @@ from importlib.resources import files
 
 from stairwise.errors import UsageError
 
-KINDS = ("constants", "error", "maintain", "plan", "run", "status", "verify", "why")
+KINDS = ("apply", "constants", "diff", "drift", "error", "maintain", "plan", "run", "status", "verify", "why")
 """The kinds of documents: ``stairwise.plan/1`` is a plan."""
 
 

@@ -27,6 +27,7 @@ from stairwise.quantity import beside, quantity
 from stairwise.windowing import Interval
 
 if TYPE_CHECKING:
+    from stairwise.drift import Counted
     from stairwise.plan import Plan
     from stairwise_spark.scope import Request, Scope
     from stairwise_spark.session import SessionOptions
@@ -195,6 +196,17 @@ def measure(rollup: Rollup, *, master: str | None, remote: str | None, conf: tup
 
     spark = open_session(SessionOptions(master=master, remote=remote, conf=conf, quick=True))
     return statistics.measure(spark, rollup)
+
+
+def counted(
+    rollup: Rollup, *, master: str | None, remote: str | None, conf: tuple[tuple[str, str], ...]
+) -> tuple[Plan, Counted]:
+    """The plan that rules a rollup's tables, and what these hold, for ``stairwise plan --drift``."""
+    from stairwise_spark import counting
+    from stairwise_spark.session import SessionOptions, open_session
+
+    spark = open_session(SessionOptions(master=master, remote=remote, conf=conf, quick=True))
+    return counting.counted(spark, rollup)
 
 
 def _done(given: Given, otherwise: Scope) -> int:

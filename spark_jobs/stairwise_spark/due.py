@@ -164,7 +164,8 @@ def unobtainable(
 ) -> dict[str, Spans]:
     """For each tier, the windows that nothing gives any more, as ranges of their ends.
 
-    They hold an instant before the source keeps its rows, and the tier that they are made of has not all of them.
+    They hold an instant before the source keeps its rows, and the tier that they are made of has not all of them. Of
+    time that no table has seen yet, the source is asked all the same: nothing is lost by it.
 
     Args:
         question: What is asked.
@@ -173,7 +174,7 @@ def unobtainable(
         kept_since: Where the first slice begins of which the source has all rows.
     """
     found: dict[str, Spans] = {}
-    missing: dict[str | None, Spans] = {None: (Interval(BEGINNING, kept_since),)}
+    missing: dict[str | None, Spans] = {None: _history(question.plan, known, kept_since)}
     for step in question.plan.steps:
         name, tier = step.tier.name, step.tier
         found[name] = joined(touched(tier, span) for span in missing[step.reads])
@@ -181,6 +182,16 @@ def unobtainable(
         gone = without(found[name], without(there, due.get(name, ())))
         missing[name] = joined(each for span in gone if (each := held(tier, span)).start < each.end)
     return found
+
+
+def _history(plan: Plan, known: Mapping[str, Coverage], until: int) -> Spans:
+    """The event time before an instant of which some tier has windows."""
+    seen = (
+        held(step.tier, Interval(each.start, each.end))
+        for step in plan.steps
+        for each in known[step.tier.name].stretches
+    )
+    return common(joined(each for each in seen if each.start < each.end), (Interval(BEGINNING, until),))
 
 
 def _first_whole(slices: EdgeSet, instant: int) -> int:

@@ -52,6 +52,12 @@ def test_the_life_of_a_rollup(layout: str, spark: SparkSession, tmp_path: Path, 
     assert ask("why", file, "1h_every_30m", "2024-01-01T03:10Z")["windows"]
     ask("why", file, "20m", "2025-01-01")
     ask("maintain", file, "--vacuum")
+    ask("plan", file, "--drift")
+    more = on_disk(declared(source, tmp_path / "rollup", layout, windows=("20m", "1h every 30m", "2h")), tmp_path)
+    assert ask("diff", more, code=1)["changes"]
+    assert ask("run", more, code=2)["kind"] == "changed"
+    assert ask("apply", more, "--allow-drop")["runs"]
+    assert ask("diff", more)["needs"] == []
 
 
 def test_a_difference(spark: SparkSession, tmp_path: Path, ask: Ask) -> None:
