@@ -47,6 +47,10 @@ EXAMPLES = {
         ("stairwise backfill trips.yaml", "history"),
         ("stairwise run trips.yaml", "then, on a schedule"),
     ),
+    "apply": (
+        ("stairwise apply trips.yaml", "what only adds"),
+        ("stairwise apply trips.yaml --allow-drop", "and what goes"),
+    ),
     "backfill": (
         ("stairwise backfill trips.yaml --chunk 30d", "all of it"),
         ("stairwise backfill trips.yaml --start 2024-01-01 --end 2025-01-01", "a year"),
@@ -59,6 +63,7 @@ EXAMPLES = {
         ('eval "$(stairwise completion bash)"', "in ~/.bashrc; with zsh in ~/.zshrc"),
         ("stairwise completion fish | source", "in config.fish"),
     ),
+    "diff": (("stairwise diff trips.yaml", "after the file was changed"),),
     "init": (
         ("stairwise init lake.trips --out trips.yaml --dag trips_dag.py", "and a DAG"),
         ("stairwise init lake/trips > trips.yaml", "a folder"),
@@ -69,7 +74,7 @@ EXAMPLES = {
     ),
     "plan": (
         ("stairwise plan trips.yaml --svg plan.svg", "a tree, and a picture"),
-        ('stairwise plan --windows "5m, 1h every 15m"', "windows without a file"),
+        ("stairwise plan trips.yaml --drift", "whether it still suits"),
         ("stairwise plan --windows - < sets.txt", "JSON, a line for each line"),
     ),
     "run": (
@@ -298,9 +303,7 @@ def _add_estimates(plan: argparse.ArgumentParser) -> None:
     group.add_argument("--rows-per-day", metavar="N", type=_count, help="events in a day")
     group.add_argument("--distinct-keys", metavar="K", type=_count, help="different combinations of the keys")
     group.add_argument("--measure", action="store_true", help="count them in the source, or in a sample (needs Spark)")
-    group.add_argument(
-        "--drift", action="store_true", help="say if what the tables hold now speaks for another plan (needs Spark)"
-    )
+    group.add_argument("--drift", action="store_true", help="count them in the tables: is it still the best plan?")
 
 
 def add_place(command: argparse.ArgumentParser, title: str = "where to run (default: Spark on this machine)") -> None:
@@ -343,7 +346,7 @@ def _add_search_options(plan: argparse.ArgumentParser) -> None:
         metavar="WHO",
         type=_one_of(Algorithm),
         default=Algorithm.BEST,
-        help="who plans: best (default), unshared, paper-1 or paper-3 ('Factor Windows' without or with helpers)",
+        help="who plans: best (default), unshared, paper-1 or paper-3",
     )
     group.add_argument(
         "--cost-model",

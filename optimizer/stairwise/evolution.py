@@ -5,19 +5,17 @@ Nothing here looks at a table: two plans are compared, the one that filled the t
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from operator import itemgetter
 
 from stairwise.aggregate import Aggregate, Sharing, partial_columns
 from stairwise.errors import PlanError
 from stairwise.meaning import Meaning
-from stairwise.pipeline import technique
 from stairwise.plan import Plan, Step
 from stairwise.rollup import Rollup
 from stairwise.rules import meaning
-from stairwise.tiers import Kind, Tier, reads
+from stairwise.tiers import Kind, Tier
 from stairwise.window import Window
 
 
@@ -81,13 +79,11 @@ class Evolution:
     Attributes:
         running: The plan that filled the tables; None: nothing did.
         goal: The plan to go on with.
-        filling: The same, in which new tiers come from tables wherever these hold what is needed: they have history.
         changes: All that happens, in the order of the goal's tiers; what goes comes last.
     """
 
     running: Plan | None
     goal: Plan
-    filling: Plan
     changes: tuple[Change, ...]
 
     @classmethod
@@ -97,7 +93,7 @@ class Evolution:
             Change(action=Action.ADD, tier=step.tier.name, origin=step.reads, why="nothing is there", step=step)
             for step in goal.steps
         )
-        return cls(running=None, goal=goal, filling=goal, changes=tuple(added))
+        return cls(running=None, goal=goal, changes=tuple(added))
 
     @property
     def is_anything(self) -> bool:
@@ -139,51 +135,10 @@ def evolved(running: Plan, goal: Plan) -> Evolution:
     old, new = _declared(running), _declared(goal)
     if parts := _differing(old, new):
         changes = (*_rebuilt(goal, parts), *_dropped(running, goal, {}))
-        return Evolution(running=running, goal=goal, filling=goal, changes=changes)
+        return Evolution(running=running, goal=goal, changes=changes)
     renamed = _renamed(running, goal)
-    tiers = tuple(_tiers(running, goal, renamed))
-    filling = _fed(goal, {each.tier or "" for each in tiers if each.action is Action.ADD and each.origin is None})
-    tiers = tuple(
-        replace(each, origin=filling.step(each.tier).reads)
-        if each.tier and each.origin is None and each.action is Action.ADD
-        else each
-        for each in tiers
-    )
-    changes = (*_columns(old, new), *tiers, *_dropped(running, goal, renamed))
-    return Evolution(running=running, goal=goal, filling=filling, changes=changes)
-
-
-def _fed(goal: Plan, added: Container[str]) -> Plan:
-    """The plan, in which those tiers that would read the events read the coarsest other one that gives the same."""
-    there = [step.tier for step in goal.steps if step.tier.name not in added]
-    steps = [step for step in goal.steps if step.tier.name not in added]
-    for step in goal.steps:
-        if step.tier.name not in added:
-            continue
-        ways = ((reads(step.tier, parent, goal.search.semantics), parent) for parent in there)
-        found = min(
-            ((parent.rate, parent.name, parent, how) for how, parent in ways if how is not None),
-            default=None,
-            key=itemgetter(0, 1),
-        )
-        if found is None:
-            steps.append(step)
-            continue
-        _, name, parent, how = found
-        final = technique(step.tier, parent, how, is_invertible=False)
-        steps.append(replace(step, reads=name, how=how, final=final))
-    return replace(goal, steps=tuple(_in_order(steps)))
-
-
-def _in_order(steps: Sequence[Step]) -> Iterator[Step]:
-    """Steps, each after the one that it reads."""
-    told: set[str | None] = {None}
-    waiting = list(steps)
-    while waiting:
-        ready = [step for step in waiting if step.reads in told]
-        waiting = [step for step in waiting if step.reads not in told]
-        told.update(step.tier.name for step in ready)
-        yield from ready
+    changes = (*_columns(old, new), *_tiers(running, goal, renamed), *_dropped(running, goal, renamed))
+    return Evolution(running=running, goal=goal, changes=changes)
 
 
 def called(plan: Plan, names: Mapping[str, str]) -> Plan:

@@ -141,14 +141,14 @@ def _step(problem: Problem, found: Found, node: int, *, is_invertible: bool) -> 
         tier=tier,
         reads=None if parent is None else parent.name,
         how=how,
-        final=technique(tier, parent, how, is_invertible=is_invertible),
+        final=_technique(tier, parent, how, is_invertible=is_invertible),
         cost=problem.model.detail(tier, parent, how),
         runner_up=second and Alternative(graph.tiers[second[0] - 1].name if second[0] else None, second[1]),
         why=_why(found, node),
     )
 
 
-def technique(tier: Tier, parent: Tier | None, how: How, *, is_invertible: bool) -> Technique | None:
+def _technique(tier: Tier, parent: Tier | None, how: How, *, is_invertible: bool) -> Technique | None:
     """How windows that overlap are put together from the parent's slices."""
     if parent is None or tier.tiles or tier.range_s is None or isinstance(tier.window, CumulateWindow):
         return None

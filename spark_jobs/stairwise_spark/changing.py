@@ -246,7 +246,7 @@ class _Change:
 
     def _added(self) -> None:
         """What only adds, under the names that tables have; and the switch."""
-        ahead = called(self.evolution.filling, self.moves)
+        ahead = called(self.goal, self.moves)
         storage = self._storage(ahead, is_ruling=False)
         wanted = self._schemas(ahead)
         storage.states()

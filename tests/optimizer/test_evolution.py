@@ -159,23 +159,20 @@ def test_helpers_come_and_go_without_leave() -> None:
     (added,) = declared.of(Action.ADD)
     assert (added.tier, added.origin, added.why) == (helper, helper, "it was a helper")
     assert declared.is_additive
-    composite = optimize(replace(TRIPS, windows=("20m", "30m")))
-    again = replace(
-        composite,
-        steps=tuple(
-            replace(step, tier=replace(step.tier, name="cut")) if step.tier.kind is Kind.COMPOSITE else step
-            for step in composite.steps
-        ),
-    )
-    other = optimize(replace(TRIPS, windows=("20m", "50m")))
-    cut = replace(
-        other,
-        steps=tuple(
-            replace(step, tier=replace(step.tier, name="cut")) if step.tier.kind is Kind.COMPOSITE else step
-            for step in other.steps
-        ),
-    )
-    assert [each.needs for each in evolved(again, cut).changes if each.tier == "cut"] == [None]
+
+
+def _cut(*windows: str) -> Plan:
+    """A plan of windows with a helper of slices, which has a name that others have too."""
+    plan = optimize(replace(TRIPS, windows=windows))
+    (name,) = [step.tier.name for step in plan.steps if step.tier.kind is Kind.COMPOSITE]
+    steps = [replace(step, reads="cut") if step.reads == name else step for step in plan.steps]
+    renamed = (replace(step, tier=replace(step.tier, name="cut")) if step.tier.name == name else step for step in steps)
+    return replace(plan, steps=tuple(renamed))
+
+
+def test_a_helper_that_is_cut_otherwise_is_made_anew_without_leave() -> None:
+    found = evolved(_cut("20m", "30m"), _cut("20m", "50m"))
+    assert [(each.action, each.needs) for each in found.changes if each.tier == "cut"] == [(Action.REBUILD, None)]
 
 
 def test_what_can_be_worked_out_of_states() -> None:
