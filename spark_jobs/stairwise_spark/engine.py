@@ -47,7 +47,7 @@ from stairwise_spark.report import (
     TierWritten,
     silent,
 )
-from stairwise_spark.retention import expiry, followed_from, kept_since, reads_back
+from stairwise_spark.retention import expiry, extent, followed_from, kept_since, reads_back
 from stairwise_spark.rows import Rows
 from stairwise_spark.scope import Due, History, Request, settled
 from stairwise_spark.session import shuffle_tasks
@@ -197,7 +197,7 @@ class _Run:
         )
         findings = find(question, known, self._changes)
         if self.happened is None and any(spans[:1] and spans[0].start <= BEGINNING for spans in findings.due.values()):
-            self.happened = self.source.extent() or Interval(0, 0)
+            self.happened = extent(self.plan, self.source, self.storage)
         self.storage.remember(findings.states)
         self.findings = findings
         self.open = self._open()

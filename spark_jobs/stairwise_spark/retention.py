@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
+from pyspark.sql import functions as F
+
 from stairwise.aggregate import Sharing
 from stairwise.plan import Plan, Step
 from stairwise.rollup import Late, Rollup
@@ -17,7 +19,9 @@ from stairwise_spark.changes import before
 from stairwise_spark.compute import events, held, touched
 from stairwise_spark.coverage import DOUBTFUL, EXPIRED, Coverage, State
 from stairwise_spark.due import BEGINNING
+from stairwise_spark.errors import translating
 from stairwise_spark.rows import Rows
+from stairwise_spark.source import PinnedSource
 from stairwise_spark.spans import Spans, joined, without
 from stairwise_spark.storage import Storage
 from stairwise_spark.writes import Write
@@ -31,6 +35,24 @@ def kept_since(rollup: Rollup, now: int) -> int | None:
 def reads_back(rollup: Rollup, tier: Tier) -> bool:
     """Whether the rows of a tier can be read from its table: results that do not merge cannot."""
     return tier.keeps_values or all(each.sharing is not Sharing.HOLISTIC for _, each in rollup.aggregates)
+
+
+def extent(plan: Plan, source: PinnedSource, storage: Storage) -> Interval:
+    """From the first event to after the last, also of those that the source has dropped and a table still tells of."""
+    found = [source.extent()]
+    filled = [step.tier for step in plan.steps if storage.known.get(step.tier.name, _NOTHING).coverage.stretches]
+    if plan.declaration is not None and plan.declaration.source.retain is not None and filled:
+        coarsest = min(filled, key=lambda tier: tier.rate).name
+        rows = storage.stored(coarsest, storage.known[coarsest].version)
+        bounds = F.unix_seconds(F.min("window_start")), F.unix_seconds(F.max("window_end"))
+        with translating(f"tier {coarsest}"):
+            first, last = rows.agg(*bounds).collect()[0]
+        found.append(None if first is None else Interval(first, last))
+    known = [each for each in found if each is not None]
+    return Interval(min((each.start for each in known), default=0), max((each.end for each in known), default=0))
+
+
+_NOTHING = State(0, Coverage())
 
 
 def followed_from(rollup: Rollup) -> Callable[[int], int] | None:
