@@ -25,6 +25,7 @@ from stairwise.windowing import Interval
 from stairwise_spark.engine import Request, run
 from stairwise_spark.errors import CONFLICTS
 from stairwise_spark.session import SessionOptions, is_connect, open_session
+from stairwise_spark.verify import Check, verify
 from tests.spark_jobs import oracle
 from tests.spark_jobs.events import events
 
@@ -100,6 +101,7 @@ def _filled(spark: SparkSession, rollup: Rollup, wanted: oracle.Cells) -> dict[s
         "wrote": [report.wrote_anything for report in reports],
         "rows": len(found.rows),
         "wrong": list(oracle.differences(rollup, found, wanted))[:5],
+        "verified": verify(spark, plan, Check()).total,
     }
 
 
