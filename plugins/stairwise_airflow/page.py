@@ -265,7 +265,7 @@ def _runs(known: History, view: View) -> Markup:
             class_="scroll",
             tabindex="0",
             role="region",
-            aria_labelledby="runs",
+            aria_label="Table of runs",
         )
     more = len(known.reports) - len(shown)
     rest = [element("p", f"And {more:,} earlier ones.", class_="quiet")] if more else []

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from itertools import groupby, islice
 from typing import NamedTuple, TypeVar
@@ -70,11 +70,13 @@ class Coverage:
         last: In order and disjoint: by which run each stretch was written last.
         covered: The same, neighbours as one.
         rewritten: What was written more than once.
+        reach: What each run was for that has written something of it: there, it has left nothing to do.
     """
 
     last: tuple[Written, ...]
     covered: tuple[Interval, ...]
     rewritten: tuple[Interval, ...]
+    reach: Mapping[int, Interval] = field(default_factory=dict[int, Interval])
 
     @property
     def gaps(self) -> tuple[Interval, ...]:
@@ -100,8 +102,10 @@ def coverage(reports: Sequence[Report], tier: str) -> Coverage:
     """
     last: list[Written] = []
     rewritten: list[Interval] = []
+    reach: dict[int, Interval] = {}
     for run, report in enumerate(reports):
         for span in _spans(report, tier):
+            reach[run] = report.span
             first = bisect_right(last, span.start, key=lambda each: each.end)
             after = bisect_left(last, span.end, key=lambda each: each.start)
             old = last[first:after]
@@ -113,6 +117,7 @@ def coverage(reports: Sequence[Report], tier: str) -> Coverage:
         last=tuple(last),
         covered=union(Interval(each.start, each.end) for each in last),
         rewritten=union(rewritten),
+        reach=reach,
     )
 
 
@@ -136,11 +141,16 @@ def union(spans: Iterable[Interval]) -> tuple[Interval, ...]:
 
 
 def stale(tier: Coverage, parent: Coverage) -> tuple[Interval, ...]:
-    """Where the parent was written by a later run than the tier.
+    """Where the parent was written by a later run than the tier, one that left the tier as it was.
+
+    What a run has written of the parent need not change all that is made of it: where it looked after the tier too, it
+    knew.
 
     >>> parent = Coverage(last=(Written(0, 3, 0), Written(3, 4, 2), Written(4, 9, 0)), covered=(), rewritten=())
     >>> stale(Coverage(last=(Written(0, 9, 1),), covered=(), rewritten=()), parent)
     (Interval(start=3, end=4),)
+    >>> stale(Coverage(last=(Written(0, 9, 1),), covered=(), rewritten=(), reach={2: Interval(0, 9)}), parent)
+    ()
     """
     found: list[Interval] = []
     first = 0
@@ -151,8 +161,16 @@ def stale(tier: Coverage, parent: Coverage) -> tuple[Interval, ...]:
             if other.start >= own.end:
                 break
             if other.run > own.run:
-                found.append(Interval(max(own.start, other.start), min(own.end, other.end)))
+                both = Interval(max(own.start, other.start), min(own.end, other.end))
+                found += _outside(both, tier.reach.get(other.run))
     return union(found)
+
+
+def _outside(span: Interval, other: Interval | None) -> Iterator[Interval]:
+    """What of a range is not in another one."""
+    ends = span.end if other is None else min(span.end, other.start)
+    begins = span.end if other is None else max(span.start, other.end)
+    return (each for each in (Interval(span.start, ends), Interval(begins, span.end)) if each.start < each.end)
 
 
 def cells(tier: Coverage, is_stale: Sequence[Interval], span: Interval, number: int) -> list[Cell]:

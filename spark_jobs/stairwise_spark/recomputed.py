@@ -113,7 +113,9 @@ def aggregated(rows: DataFrame, content: Content, judged: Sequence[Judged]) -> D
     results = [direct(each.aggregate, content.types).alias(each.name) for each in judged if not each.is_sketch]
     proofs = [found.alias(name) for each in judged for name, found in _proofs(each, content.types).items()]
     ranked = {proof(each.name, "value"): _number(each.aggregate, content.types) for each in judged if each.is_ranked}
-    return _bounded(rows.withColumns(ranked), content.keys, [*results, *proofs, F.count(F.lit(1)).alias(ROWS)])
+    # Spark Connect does not take no column at all.
+    with_numbers = rows.withColumns(ranked) if ranked else rows
+    return _bounded(with_numbers, content.keys, [*results, *proofs, F.count(F.lit(1)).alias(ROWS)])
 
 
 def counted(source: PinnedSource, tier: Tier, content: Content, spans: Sequence[Interval]) -> DataFrame:

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Protocol
 
@@ -110,11 +111,19 @@ def open_session(options: SessionOptions) -> SparkSession:
     """
     with translating():
         session = _opened(options)
+        if is_connect(session):
+            # Without it, a commit that lost a race is an error like any other there.
+            import_module("delta.connect.exceptions")
         found = {key: session.conf.get(key) or "" for key in _SEMANTICS}
     for key, needed in _SEMANTICS.items():
         if problem := _problem(key, found[key]):
             raise RunError(problem, hint=f"spark.conf.set({key!r}, {needed!r}) before the run.")
     return session
+
+
+def is_connect(session: SparkSession) -> bool:
+    """Whether a session is the thin client of a server."""
+    return type(session).__module__.startswith("pyspark.sql.connect")
 
 
 class HasSql(Protocol):

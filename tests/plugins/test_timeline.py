@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from stairwise.windowing import Interval
@@ -45,6 +47,16 @@ def test_a_stretch_shows_the_worst_that_is_true_of_a_part() -> None:
         Cell(Interval(50, 60), State.WRITTEN, is_rewritten=False),
         Cell(Interval(60, 80), State.OPEN, is_rewritten=False),
     ]
+
+
+def test_what_a_run_wrote_of_the_parent_makes_nothing_stale_where_it_looked_after_the_tier_too() -> None:
+    # Late rows of one slice: more of a parent whose windows overlap is written again than of what is made of it.
+    def run(until: int, fine: tuple[int, int], coarse: tuple[int, int]) -> Report:
+        tiers = (*report(fine, tier="fine").tiers, *report(coarse, tier="coarse").tiers)
+        return replace(report(), span=Interval(0, until), tiers=tiers)
+
+    runs = [run(10, (0, 10), (0, 10)), run(8, (3, 9), (3, 6))]
+    assert stale(coverage(runs, "coarse"), coverage(runs, "fine")) == (Interval(8, 9),)
 
 
 def test_nothing_is_open() -> None:

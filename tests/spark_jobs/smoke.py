@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
+from pyspark.errors.exceptions.connect import EXCEPTION_CLASS_MAPPING
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -22,7 +23,9 @@ from stairwise.instant import parse_instant
 from stairwise.rollup import Estimates
 from stairwise.windowing import Interval
 from stairwise_spark.engine import Request, run
-from stairwise_spark.session import SessionOptions, open_session
+from stairwise_spark.errors import CONFLICTS
+from stairwise_spark.session import SessionOptions, is_connect, open_session
+from stairwise_spark.verify import Check, verify
 from tests.spark_jobs import oracle
 from tests.spark_jobs.events import events
 
@@ -84,6 +87,7 @@ def _found(spark: SparkSession, folder: Path) -> dict[str, object]:
     return {
         "shares": any(step.reads for step in optimize(rollup).steps),
         **_of_python(spark),
+        "knows_conflicts": _knows_conflicts(spark),
         **{each.layout.value: _filled(spark, each, wanted) for each in (rollup, other)},
     }
 
@@ -97,7 +101,17 @@ def _filled(spark: SparkSession, rollup: Rollup, wanted: oracle.Cells) -> dict[s
         "wrote": [report.wrote_anything for report in reports],
         "rows": len(found.rows),
         "wrong": list(oracle.differences(rollup, found, wanted))[:5],
+        "verified": verify(spark, plan, Check()).total,
     }
+
+
+def _knows_conflicts(spark: SparkSession) -> bool:
+    """Whether a commit that lost a race raises what Delta Lake's own documentation says."""
+    if not is_connect(spark):
+        return True
+    known = EXCEPTION_CLASS_MAPPING.items()
+    found = {name.rpartition(".")[2] for name, each in known if issubclass(each, CONFLICTS)}
+    return found >= {each.__name__ for each in CONFLICTS}
 
 
 def _of_python(spark: SparkSession) -> dict[str, object]:

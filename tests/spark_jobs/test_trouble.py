@@ -67,7 +67,7 @@ def _fill(disk: Path, rest: int) -> Path:
     return filler
 
 
-def test_a_full_disk_and_one_that_may_not_be_written(spark: SparkSession, tmp_path: Path, small: Path) -> None:
+def test_a_full_disk(spark: SparkSession, tmp_path: Path, small: Path) -> None:
     world = _world(tmp_path / "source", str(small / "target"))
     audit = Audit(world, small / "target")
     assert _run(spark, world, _FIRST_DAY) == ""
@@ -80,6 +80,16 @@ def test_a_full_disk_and_one_that_may_not_be_written(spark: SparkSession, tmp_pa
         assert said.endswith("Hint: free some space, then run again.")
         assert [*audit.claims()] == []
         filler.unlink()
+    assert _run(spark, world) == ""
+    assert [*audit.claims(), *audit.unequal()] == []
+
+
+def test_a_disk_that_may_not_be_written(spark: SparkSession, tmp_path: Path, small: Path) -> None:
+    # One that was never full: what Spark could not write then stays open in it, and keeps the system from this.
+    world = _world(tmp_path / "source", str(small / "target"))
+    audit = Audit(world, small / "target")
+    assert _run(spark, world, _FIRST_DAY) == ""
+    world.change()
     subprocess.run([_MOUNT, "-o", "remount,ro", str(small)], check=True)
     said = _run(spark, world)
     assert "the system forbids it" in said or "the target cannot be written" in said

@@ -152,10 +152,12 @@ class Audit:
             note = next((text for text in _notes(file)), None)
             self._summaries[len(self._summaries)] = Summary.decode(note)
         records: defaultdict[str, list[State]] = defaultdict(list)
-        for summary in filter(None, self._summaries.values()):
-            for tier, known in summary.tiers.items():
-                if known.record is not None and known.record not in records[tier]:
-                    records[tier].append(known.record)
+        found = [(tier, each) for known in filter(None, self._summaries.values()) for tier, each in known.tiers.items()]
+        # Of a table that was lost, and of the one that came in its place, the same numbers mean different versions.
+        marks = {tier: each.mark for tier, each in found}
+        for tier, each in found:
+            if each.mark == marks[tier] and each.record is not None and each.record not in records[tier]:
+                records[tier].append(each.record)
         return records
 
 

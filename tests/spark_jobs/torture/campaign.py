@@ -8,13 +8,14 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Self
 
 from stairwise.instant import format_instant
 from tests.spark_jobs.torture.episodes import Life, Victim, WrongError
 from tests.spark_jobs.torture.fleet import Driver, Server, environment
-from tests.spark_jobs.torture.world import DAY, SPAN
+from tests.spark_jobs.torture.world import DAY, SPAN, WINDOWS
 
 _WHOLE = ["--start", format_instant(SPAN.start - DAY), "--end", format_instant(SPAN.end + DAY)]
 HEALERS: Sequence[Sequence[str]] = (
@@ -71,27 +72,34 @@ class Campaign:
         """How many versions of tables were held against the truth."""
         return sum(life.audit.versions for life in self.lives)
 
-    def go(self, kills: int, until: float, victims: Sequence[Victim] = ()) -> None:
-        """So many runs were killed, or it is late; those who are named, first.
+    def go(self, kills: int, until: float, victims: Sequence[Victim] = (), windows: Sequence[str] = WINDOWS) -> None:
+        """So many runs were killed, or it is late.
+
+        Args:
+            kills: So many.
+            until: Nothing begins after this instant, on the clock that only goes forward.
+            victims: Who is killed, three in an episode, again and again; none: whoever is drawn.
+            windows: What a life may declare.
 
         Raises:
             WrongError: Tables are not true.
         """
-        named = [*victims]
+        named = cycle(victims)
         luck = random.Random(self.seed)  # noqa: S311 - to be the same again
         number = 0
         while self.killed.total() < kills and time.monotonic() < until:
             number += 1
             layout = luck.choice(("tables", "tables", "one_table"))
-            folder = self.folder / f"life-{number}"
-            life = Life(folder, self._server, luck, layout, self._healers, self.killed)
+            declared = windows[0] if luck.random() < 0.4 else luck.choice(windows)
+            life = Life(
+                self.folder / f"life-{number}", self._server, luck, layout, declared, self._healers, self.killed
+            )
             self.lives.append(life)
             for episode in range(_EPISODES):
                 if self.killed.total() >= kills or time.monotonic() > until:
                     break
-                drawn = named[:3] or luck.choices([*_LOTS], [*_LOTS.values()], k=luck.choice((1, 1, 2, 3)))
-                del named[:3]
-                self._episode(life, drawn, f"life {number} ({layout}), episode {episode + 1}")
+                drawn = [*islice(named, 3)] or luck.choices([*_LOTS], [*_LOTS.values()], k=luck.choice((1, 1, 2, 3)))
+                self._episode(life, drawn, f"life {number} ({layout}: {declared}), episode {episode + 1}")
             shutil.rmtree(life.folder)
 
     def _episode(self, life: Life, victims: Sequence[Victim], name: str) -> None:

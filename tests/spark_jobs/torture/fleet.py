@@ -39,11 +39,17 @@ appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
 _LONGEST = 900.0  # seconds, on a machine that is busy with other things
 _SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
+    # Of a hundred rows, to compile a query takes longer than to carry it out; the engine's other tests compile.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
     "spark.ui.enabled": "false",
     "spark.driver.memory": "1g",
     "spark.driver.host": HERE,
     "spark.driver.bindAddress": HERE,
     "spark.connect.grpc.binding.address": HERE,
+    # Hundreds of drivers come; what the dead ones leave is not kept for an hour.
+    "spark.connect.session.manager.defaultSessionTimeout": "5m",
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
@@ -116,12 +122,16 @@ class Server:
         assert self._process is not None
         return self._process.pid
 
+    def choose_port(self) -> None:
+        """It is known where it is going to listen."""
+        with socket.socket() as probe:
+            probe.bind((HERE, 0))
+            self.port = int(probe.getsockname()[1])
+
     def start(self) -> None:
         """It answers."""
         if not self.port:
-            with socket.socket() as probe:
-                probe.bind((HERE, 0))
-                self.port = int(probe.getsockname()[1])
+            self.choose_port()
         log = self.folder / "server.log"
         with log.open("wb") as file:
             self._process = subprocess.Popen(

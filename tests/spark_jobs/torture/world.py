@@ -25,7 +25,13 @@ KEYS = ("a", "b", None)
 DAY = 86_400
 START = parse_instant("2024-03-30T00:00Z")  # the next night Paris loses an hour
 SPAN = Interval(START, START + 2 * DAY)
-_WINDOWS = "[20m, 50m, day in Europe/Paris]"
+WINDOWS = (
+    "20m, 50m, day in Europe/Paris",  # a helper that others read, and tiers that are made in one pass
+    "15m, 1h every 15m, 6h",
+    "10m, 30m every 10m offset 5m, 12h to date every 2h",
+    "1h, 90m every 30m, day in America/New_York",
+)
+"""What may be declared: no window ends a day after its first event, but those of Paris in spring."""
 _TYPES: Mapping[str, pa.DataType] = {
     "id": pa.int64(),
     "key": pa.string(),
@@ -64,12 +70,12 @@ def content(sums: Iterable[Sum]) -> Content:
     return tuple(sorted(sums, key=lambda each: (each.key is not None, *map(str, each))))
 
 
-def declaration(source: Path, target: Path, layout: str) -> str:
-    """The rollup, whose plan has a helper that others read, and tiers that are made in one pass."""
+def declaration(source: Path, target: Path, layout: str, windows: str = WINDOWS[0]) -> str:
+    """The rollup."""
     return (
         f"rollup: torture\nsource: {{path: {source}, time: at}}\nkeys: [key]\n"
         "aggregates:\n  n: count()\n  total: sum(amount)\n  low: min(amount)\n"
-        f"windows: {_WINDOWS}\ntarget: {target}\nlayout: {layout}\n"
+        f"windows: [{windows}]\ntarget: {target}\nlayout: {layout}\n"
         "estimates: {rows_per_day: 1000000000, distinct_keys: 3}\n"
     )
 
