@@ -88,7 +88,9 @@ class Story:
     def request(self) -> Request:
         """Everything that is declared, in chunks or at once."""
         span = self.case.span or History()
-        return Request(span=span, chunk_s=self.case.chunk_s, newest_first=self.luck.random() < 0.5)
+        return Request(
+            span=span, chunk_s=self.case.chunk_s, newest_first=self.luck.random() < 0.5, accepts_deletes=True
+        )
 
     def grow(self) -> None:
         """Some events come."""
@@ -135,7 +137,9 @@ class Story:
         whole = self.case.span or Interval(history.begin - history.length, history.begin + 2 * history.length)
         middle = self.luck.randint(*whole)
         spans = (Interval(whole.start, middle), Interval(middle, whole.end), whole)
-        requests = [Request(span=span) for span in self.luck.sample(spans, 2) if span.start < span.end]
+        requests = [
+            Request(span=span, accepts_deletes=True) for span in self.luck.sample(spans, 2) if span.start < span.end
+        ]
         self.told.append(f"a race of {requests}")
         with ThreadPoolExecutor(2) as pool:
             for each in [pool.submit(self._run, request) for request in requests]:

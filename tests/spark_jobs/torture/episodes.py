@@ -39,6 +39,10 @@ class Victim(Enum):
     NOBODY = "nobody: a driver is stopped, overtaken, and goes on"
 
 
+# What is deleted here is meant to go, however little there is.
+_ACCEPTING = ("--accept-deletes",)
+
+
 @dataclass(frozen=True, slots=True)
 class Point:
     """A point of a run: so many files of a kind have come.
@@ -278,11 +282,12 @@ class Life:
             ["backfill", *span],
             ["backfill", *span, "--chunk", "1d", "--newest-first"],
         )
-        return self.luck.choices(kinds, (3, 4, 2, 2))[0]
+        return [*self.luck.choices(kinds, (3, 4, 2, 2))[0], *_ACCEPTING]
 
     def _healer(self) -> list[str]:
         """A command that brings all up to date; without a range only what has been there before."""
-        return [*self.luck.choice([each for each in self.healers if each != ["run"] or self._is_whole])]
+        healers = [each for each in self.healers if each != ["run"] or self._is_whole]
+        return [*self.luck.choice(healers), *_ACCEPTING]
 
     def _maintenance(self) -> Driver:
         name = self.luck.choice(self.world.rollup.windows).name
