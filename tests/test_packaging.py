@@ -89,7 +89,11 @@ def test_the_wheel_holds_the_packages_and_nothing_else(repository: Path, wheel: 
     assert {f"{folder.name}/py.typed" for folder in packages_in(repository)} <= names
 
 
-ROOMS = dict.fromkeys(("maintain", "status", "verify", "why"), "proof_commands") | {"init": "init_commands"}
+ROOMS = {
+    **dict.fromkeys(("maintain", "status", "verify", "why"), "proof_commands"),
+    **dict.fromkeys(("apply", "diff"), "change_commands"),
+    "init": "init_commands",
+}
 
 
 def test_the_wheel_announces_the_command_the_plugin_and_the_provider(wheel: Path) -> None:
@@ -100,7 +104,7 @@ def test_the_wheel_announces_the_command_the_plugin_and_the_provider(wheel: Path
         "stairwise.commands": {
             name: f"stairwise_spark.{ROOMS.get(name, 'commands')}:{name}" for name in ENGINE_COMMANDS
         },
-        "stairwise.engine": {"measure": "stairwise_spark.commands:measure"},
+        "stairwise.engine": {name: f"stairwise_spark.commands:{name}" for name in ("counted", "measure")},
         "airflow.plugins": {"stairwise": "stairwise_airflow.plugin:StairwisePlugin"},
         "apache_airflow_provider": {"provider_info": "stairwise_airflow.provider:get_provider_info"},
     }
