@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+import shutil
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +15,8 @@ from deltalake import CommitProperties, write_deltalake
 
 from stairwise import Rollup
 from stairwise.windowing import Interval
-from stairwise_spark.coverage import Claim, Coverage
+from stairwise_spark.coverage import Claim, Coverage, State
+from stairwise_spark.ledger import Known, Summary
 from tests.spark_jobs.torture.audit import Audit
 from tests.spark_jobs.torture.world import DAY, SPAN, Content, World, declaration
 
@@ -107,3 +110,24 @@ def test_a_claim_that_runs_ahead(world: World, tmp_path: Path) -> None:
     assert "as of 0" in wrong[0]
     _write(target, "50m", {}, version=1)
     assert len([*audit.claims()]) == 1 + len(old)
+
+
+def test_what_was_known_of_a_table_that_is_lost_is_not_known_of_the_one_in_its_place(
+    world: World, tmp_path: Path
+) -> None:
+    target = tmp_path / "target"
+    _fill(world, target)
+    world.correct_first()
+    for window in world.rollup.windows:
+        shutil.rmtree(target / window.name)
+    _fill(world, target)
+    log = target / "_stairwise" / "ledger" / "_delta_log"
+    log.mkdir(parents=True)
+    for number, (mark, at, version) in enumerate((("lost", 3, 0), ("new", 0, 1))):
+        tiers = {
+            each.name: Known(each.name, mark, State(at, Coverage.of(_ALL, version))) for each in world.rollup.windows
+        }
+        info = {"commitInfo": {"userMetadata": Summary(tiers=tiers).encode()}}
+        (log / f"{number:020d}.json").write_text(json.dumps(info), encoding="utf-8")
+    audit = Audit(world, target)
+    assert [*audit.claims(), *audit.unequal()] == []
