@@ -59,8 +59,6 @@ class World:
         proof = verify(self.spark, optimize(rollup), Check(helpers=True))
         assert proof.total == 0, proof.to_json()
         assert proof.windows > 50
-        again = self.fill(rollup)
-        assert not again.wrote_anything
 
     def columns(self, tier: str) -> list[str]:
         """Of a table."""
@@ -133,6 +131,7 @@ def test_a_result_of_states_that_are_there_costs_no_scan(world: World) -> None:
     world.fill()
     wanted = with_aggregates(world.rollup, mean="avg(fare)")
     done = world.changed(wanted)
+    assert not world.fill(wanted).wrote_anything
     assert actions(done) == [("fill", "mean", "its own states")]
     assert read(done) == 0
     assert "mean" in world.columns("6h")
@@ -193,8 +192,8 @@ def test_what_goes_has_to_be_allowed(world: World) -> None:
 
 @pytest.mark.parametrize(
     "given",
-    [{"keys": ()}, {"keys": ("zone", "fare")}, {"where": "fare > 3"}],
-    ids=["fewer keys", "more keys", "another filter"],
+    [{"keys": ()}, {"where": "fare > 3"}],
+    ids=["fewer keys", "another filter"],
 )
 def test_rows_that_mean_something_else_are_made_anew(world: World, given: Mapping[str, object]) -> None:
     world.fill()

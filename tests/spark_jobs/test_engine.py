@@ -276,8 +276,8 @@ def test_tables_that_were_filled_with_something_else_are_left_alone(
         run(spark, optimize(wanted), Request(span=SPAN))
     assert str(caught.value) == (
         "rollup 'trips': its declaration has changed since the tables were filled: fill column_1, add 2h. "
-        "Hint: stairwise diff FILE shows what that means and costs, stairwise apply FILE does it; --apply-additive does "
-        "it before the run, if nothing goes."
+        "Hint: stairwise diff FILE shows what that means and costs, stairwise apply FILE does it; "
+        "--apply-additive does it before the run, if nothing goes."
     )
 
 

@@ -17,6 +17,7 @@ from stairwise.rollup import Estimates
 from stairwise.span import Lookback, Span
 from stairwise.windowing import Interval
 from stairwise_spark.engine import Due, Request, run
+from stairwise_spark.errors import DeletesError
 from stairwise_spark.report import RunReport
 from tests.spark_jobs import oracle
 
@@ -239,7 +240,9 @@ def test_a_source_that_was_made_anew_is_another_one(small: Life) -> None:
     shutil.rmtree(small.path)
     small.append((0, 5), every=1200)
     small.append((5, 10), every=1800)
-    small.run(10)
+    with pytest.raises(DeletesError, match="35 of 60 windows of 10m would lose all of their rows"):
+        small.run(10)
+    small.run(10, accepts_deletes=True)
     small.check(10)
 
 

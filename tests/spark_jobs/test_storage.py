@@ -128,7 +128,7 @@ def _wanted(storage: Storage, tier: str, *parts: tuple[Interval, int]) -> list[t
 
 
 def _fresh(storage: Storage) -> Storage:
-    return Storage(storage.spark, storage.rollup, storage.plan, storage.tiers)
+    return Storage(storage.spark, storage.rollup, storage.plan, storage.tiers, storage.wanted)
 
 
 def test_a_life(spark: SparkSession, tmp_path: Path) -> None:
