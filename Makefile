@@ -64,7 +64,7 @@ goldens: setup ## rewrite the golden plans and errors, and what the documentatio
 lock: | python ## pin the newest versions that setup.cfg and requirements-dev.in allow
 	$(PYTHON) -m venv target/lock
 	target/lock/bin/python -m pip install --quiet $(UV)
-	target/lock/bin/uv pip compile setup.cfg requirements-dev.in --extra all --upgrade --universal --python-version 3.11 \
+	target/lock/bin/uv pip compile setup.cfg requirements-dev.in --extra all --upgrade --no-strip-extras --universal --python-version 3.11 \
 	  --generate-hashes --no-annotate --no-header --quiet --output-file requirements.lock
 
 clean: ## remove what make and the tools made

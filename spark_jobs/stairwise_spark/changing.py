@@ -112,6 +112,15 @@ def apply(
     """
     check_allowed(found.evolution, allowed)
     running = found.evolution.running
+    if (
+        running is not None
+        and running.declaration is not None
+        and running.declaration.layout is not found.rollup.layout
+    ):
+        raise UsageError(
+            f"rollup '{found.rollup.name}': its target is not filled in the layout {found.rollup.layout.value}.",
+            hint="choose another target, and run stairwise backfill FILE.",
+        )
     if running is None:
         raise UsageError(
             f"rollup '{found.rollup.name}': nothing was filled yet, so there is nothing to change.",
@@ -238,6 +247,7 @@ class _Change:
         if Permission.REBUILD in self.evolution.needed:
             self._switch(self._storage(self.goal), {})
             self._emptied()
+            self._reshaped()
         else:
             self._added()
         self._filled(self.goal)
@@ -401,6 +411,19 @@ class _Change:
                 else:
                     for tier in tiers:
                         empty_window(table, tier, claim)
+
+    def _reshaped(self) -> None:
+        """The tables that stay have the columns that are wanted, and of the types that are; NULL as yet."""
+        storage = self._storage(self.goal)
+        storage.states()
+        wanted = self._schemas(self.goal)
+        for table, columns in _by_table(storage, wanted).items():
+            there = {field.name: field.dataType for field in table.now().schema.fields}
+            others = [name for name, each in columns.items() if there.get(name, each.dataType) != each.dataType]
+            if others:
+                with translating(f"table {table.place}"):
+                    take_columns(table, others)
+        self._widened(storage, wanted)
 
     def _emptying(self, storage: Storage, tiers: tuple[str, ...]) -> Claim:
         wanted = storage.wanted

@@ -103,8 +103,16 @@ class Difference:
             "changes": [self._change(each) for each in self.evolution.changes],
             "additive": self.evolution.is_additive,
             "needs": sorted(each.value for each in self.evolution.needed),
-            "why": self.why,
+            "why": self.said,
         }
+
+    @property
+    def said(self) -> str:
+        """Why the plan goes on, or does not; and what cannot be filled again."""
+        retain = self.rollup.source.retain
+        is_rebuilt = any(each.action is Action.REBUILD and each.needs for each in self.evolution.changes)
+        lost = f"What is filled anew begins where the source does, which keeps its rows for {retain}."
+        return " ".join([*([self.why] if self.why else []), *([lost] if is_rebuilt and retain else [])])
 
     def _change(self, change: Change) -> dict[str, Json]:
         price = self.price(change)
@@ -141,7 +149,7 @@ class Difference:
                 *(f"  {line}" for line in aligned),
                 *([f"  keep  {counted(kept, 'table')} as they are"] if kept else []),
                 "",
-                *([self.why] if self.why else []),
+                *([self.said] if self.said else []),
                 done or f"apply does it with {needed}.",
             ]
         )

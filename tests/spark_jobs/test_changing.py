@@ -209,6 +209,24 @@ def test_rows_that_mean_something_else_are_made_anew(world: World, given: Mappin
     world.check(wanted)
 
 
+def test_a_column_that_means_something_else_is_filled_anew(world: World) -> None:
+    world.fill()
+    wanted = with_aggregates(world.rollup, revenue="avg(tip)", most="max(fare)")
+    with pytest.raises(
+        UsageError, match=r"fill revenue \(it was sum\(fare\), and is avg\(tip\)\)\. Hint: add --allow-rebuild"
+    ):
+        world.changed(wanted)
+    world.changed(wanted, frozenset({Permission.REBUILD}))
+    world.check(wanted)
+
+
+def test_another_layout_takes_another_target(world: World) -> None:
+    world.fill()
+    wanted = replace_(world.rollup, layout=Layout.ONE_TABLE)
+    with pytest.raises(UsageError, match="choose another target"):
+        world.changed(wanted, BOTH)
+
+
 def test_a_name_that_stands_for_another_window_is_made_anew_alone(world: World) -> None:
     first = replace_(world.rollup, windows=("10m", "1h", DeclaredWindow.parse("6h", name="long")))
     world.fill(first)
