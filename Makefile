@@ -3,6 +3,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 UV := uv==0.13.8
+# Older ones take the newest version of what is pinned where somebody needs it with extras.
+PIP := pip==26.3
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
@@ -19,6 +21,7 @@ setup: .venv/complete ## make .venv as requirements.lock pins it (minutes the fi
 # The stamp comes last: an interrupted setup is not a finished one.
 .venv/complete: requirements.lock setup.cfg pyproject.toml | python
 	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet $(PIP)
 	$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements.lock
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	$(BIN)/python -m stairwise_spark.jars
@@ -64,7 +67,7 @@ goldens: setup ## rewrite the golden plans and errors, and what the documentatio
 lock: | python ## pin the newest versions that setup.cfg and requirements-dev.in allow
 	$(PYTHON) -m venv target/lock
 	target/lock/bin/python -m pip install --quiet $(UV)
-	target/lock/bin/uv pip compile setup.cfg requirements-dev.in --extra all --upgrade --no-strip-extras --universal --python-version 3.11 \
+	target/lock/bin/uv pip compile setup.cfg requirements-dev.in --extra all --upgrade --universal --python-version 3.11 \
 	  --generate-hashes --no-annotate --no-header --quiet --output-file requirements.lock
 
 clean: ## remove what make and the tools made
