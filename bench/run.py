@@ -69,7 +69,8 @@ measured.
 TRUTH = """\
 Seconds of wall clock in one warm session, the sides in turn, medians of eight rounds after four that warm it. Ten
 windows of 1 minute to 1 day, in one table where nothing else is said. A year of hourly runs is laid out by another
-writer of Delta tables, hour by hour, with the rows and claims of as many runs, and checkpoints; nothing was compacted.
+writer of Delta tables, hour by hour, with the rows and claims of as many runs, and checkpoints; nothing was compacted
+unless it says so: then logs also lose, as Delta Lake has it, what is older than thirty days.
 "By hand" is what one writes without Stairwise: the minutes from the new events, kept in memory, the other windows from
 them and from the hours of the table, one append each, of what was asked for blindly.
 """

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial, reduce
 from pathlib import Path
 from statistics import median
@@ -31,9 +32,11 @@ from stairwise.windowing import Interval
 from stairwise_spark.coverage import Claim, Coverage
 from stairwise_spark.engine import Due, Request, run
 from stairwise_spark.expressions import direct
+from stairwise_spark.maintain import Upkeep, maintain
 from stairwise_spark.report import RunReport
 from stairwise_spark.session import SessionOptions, open_session
 from stairwise_spark.source import open_source
+from stairwise_spark.status import status
 
 _T = TypeVar("_T")
 
@@ -48,6 +51,8 @@ WARMING, ROUNDS = 4, 8
 FEW = 20
 """Events in a minute, where it is not them that take time."""
 A_YEAR, LATE_DAYS, COMMITS, GIGABYTE = 365 * 24, 60, 10_000, 10**9
+UPKEEP, LOG_HOURS = 10 * 24, 30 * 24
+"""After so many hours each, somebody looks after the tables; commits stay so long in a log."""
 
 
 def truth_speed(only: Collection[str] = ()) -> Iterator[tuple[str, Iterator[Row]]]:
@@ -156,25 +161,136 @@ def hourly(spark: SparkSession) -> Iterator[Row]:
 def _year(spark: SparkSession) -> Stage:
     """Tables as a year of runs leaves them, and a source as a year of hours does."""
     whole = Stage(spark, "whole", a_minute=FEW).begin(A_YEAR)
-    events, rows = Sorted.of(whole.source, "ts"), Sorted.of(whole.target, "window_end")
-    year = Stage(spark, "year", a_minute=FEW).begin(1)
-    source, target = DeltaTable(str(year.source)), DeltaTable(str(year.target))
-    identity = open_source(spark, year.rollup, direct).identity
-    tiers = [step.tier.name for step in optimize(year.rollup).steps]
-    for hour in range(1, A_YEAR):
-        span = Interval(START + hour * HOUR, START + (hour + 1) * HOUR)
-        covered = Coverage.of(span, hour)
-        claim = Claim(
-            run=f"hour {hour}", plan="", tiers=tuple((name, covered) for name in tiers), is_append=True, source=identity
+    year = Hours.of(whole, Stage(spark, "year", a_minute=FEW).begin(1))
+    year.write(A_YEAR)
+    year.stage.run(A_YEAR)
+    return year.stage
+
+
+@dataclass(slots=True, kw_only=True)
+class Hours:
+    """A source and tables that are laid out hour by hour, as runs of an hour leave them.
+
+    Attributes:
+        stage: Where; its first hour was made by a run.
+        events: All events of the time in question.
+        rows: All rows of the tables.
+        identity: Of the source, as claims have it.
+        source: The source.
+        target: The tables.
+        files: So many files were added to the tables.
+        checkpoints: The hours after which somebody looked after the tables, and the versions of the two then.
+    """
+
+    stage: Stage
+    events: Sorted
+    rows: Sorted
+    identity: str | None
+    source: DeltaTable
+    target: DeltaTable
+    files: int = 0
+    checkpoints: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])
+
+    @classmethod
+    def of(cls, whole: Stage, stage: Stage) -> Hours:
+        """The first hour of a whole is there."""
+        return cls(
+            stage=stage,
+            events=Sorted.of(whole.source, "ts"),
+            rows=Sorted.of(whole.target, "window_end"),
+            identity=open_source(stage.spark, stage.rollup, direct).identity,
+            source=DeltaTable(str(stage.source)),
+            target=DeltaTable(str(stage.target)),
         )
-        note = CommitProperties(custom_metadata={"userMetadata": claim.encode()})
-        write_deltalake(source, events.between(span.start, span.end), mode="append")
-        write_deltalake(target, rows.between(span.start + 1, span.end + 1), mode="append", commit_properties=note)
-        if hour % 100 == 0:
-            source.create_checkpoint()
-            target.create_checkpoint()
-    year.run(A_YEAR)
-    return year
+
+    def write(self, hours: int) -> None:
+        """So many hours are there."""
+        tiers = [step.tier.name for step in optimize(self.stage.rollup).steps]
+        for hour in range(self.stage.hours, hours):
+            span = Interval(START + hour * HOUR, START + (hour + 1) * HOUR)
+            covered = Coverage.of(span, hour)
+            claim = Claim(
+                run=f"hour {hour}",
+                plan="",
+                tiers=tuple((name, covered) for name in tiers),
+                is_append=True,
+                source=self.identity,
+            )
+            note = CommitProperties(custom_metadata={"userMetadata": claim.encode()})
+            rows = self.rows.between(span.start + 1, span.end + 1)
+            write_deltalake(self.source, self.events.between(span.start, span.end), mode="append")
+            write_deltalake(self.target, rows, mode="append", commit_properties=note)
+            self.files += len(set(rows["window"].to_pylist()))
+            if hour % 100 == 0:
+                self.source.create_checkpoint()
+                self.target.create_checkpoint()
+        self.stage.hours = hours
+
+    def keep(self) -> None:
+        """The tables were looked after, and what is older than Delta Lake keeps it has left the logs."""
+        maintain(self.stage.spark, optimize(self.stage.rollup), Upkeep(), now=START + self.stage.hours * HOUR)
+        for table in (self.source, self.target):
+            table.update_incremental()
+            table.create_checkpoint()
+        self.checkpoints.append((self.stage.hours, self.source.version(), self.target.version()))
+        for hour, *versions in self.checkpoints:
+            if hour <= self.stage.hours - LOG_HOURS:
+                for folder, version in zip((self.stage.source, self.stage.target), versions, strict=True):
+                    _expire(folder / "_delta_log", version)
+
+    def partitions(self) -> Counter[str]:
+        """How many files there are in each partition of the tables."""
+        return Counter(str(Path(file).parent) for file in self.target.file_uris())
+
+    def commits(self) -> int:
+        """So many commits are in the log of the tables."""
+        return len([*(self.stage.target / "_delta_log").glob("*.json")])
+
+
+def _expire(log: Path, version: int) -> None:
+    """What came before a checkpoint has left a log, as Delta Lake removes it when its time is over."""
+    for file in log.glob("[0-9]*"):
+        if int(file.name[:20]) < version:
+            file.unlink()
+
+
+def kept(spark: SparkSession) -> Iterator[Row]:
+    """A year of hourly runs that somebody looks after: how many files there are, and what it takes to look at them."""
+    whole = Stage(spark, "kept-whole", a_minute=FEW).begin(A_YEAR)
+    hours = Hours.of(whole, Stage(spark, "kept", a_minute=FEW).begin(1))
+    most, early = 0, _Looked(0, 0.0, 0.0)
+    for hour in (*range(UPKEEP, A_YEAR, UPKEEP), A_YEAR):
+        hours.write(hour)
+        most = max(most, hours.partitions().total())
+        hours.keep()
+        if hour == 3 * UPKEEP:
+            early = _Looked.at(hours)
+    late, files = _Looked.at(hours), hours.partitions()
+    name = f"files in {len(files):,} partitions after a year of hourly runs, maintained every ten days / never"
+    yield name, f"{files.total():,}", f"{hours.files:,}", f"{files.total() / hours.files:.3f}", ""
+    yield "most files at any time of that year", f"{most:,}", "", "", ""
+    name = "commits in the log, after that year / after a month of it"
+    yield name, f"{late.commits:,}", f"{early.commits:,}", f"{late.commits / early.commits:.2f}", "1.3"
+    yield slower("status, after that year / after a month of it", late.status, early.status, "1.3")
+    yield slower("run with nothing to do, after that year / after a month of it", late.idle, early.idle, "1.3")
+
+
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    """What there was to look at, and how long it took: the status of the tables, and a run with nothing to do."""
+
+    commits: int
+    status: float
+    idle: float
+
+    @classmethod
+    def at(cls, hours: Hours) -> _Looked:
+        stage, plan = hours.stage, optimize(hours.stage.rollup)
+        found = [timed(partial(stage.run, stage.hours)) for _ in range(ROUNDS)]
+        if any(report.wrote_anything for _, report in found):
+            raise AssertionError(f"after {stage.hours} hours, a run had something to do.")
+        looks = [timed(partial(status, stage.spark, plan))[0] for _ in range(ROUNDS)]
+        return cls(hours.commits(), median(looks), median(each for each, _ in found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,5 +444,5 @@ def in_turn(*sides: Callable[[], float]) -> list[float]:
 
 
 SECTIONS: Mapping[str, Callable[[SparkSession], Iterator[Row]]] = MappingProxyType(
-    {"hourly": hourly, "bookkeeping": bookkeeping, "late": late, "changed": changed, "long-log": long_log}
+    {"hourly": hourly, "kept": kept, "bookkeeping": bookkeeping, "late": late, "changed": changed, "long-log": long_log}
 )
