@@ -73,7 +73,15 @@ class Applied:
         return {
             **self.difference.to_json(),
             "schema": "stairwise.apply/1",
-            "runs": [run.to_json() for run in self.runs],
+            "runs": [
+                {
+                    "run_id": run.run_id,
+                    "rows_read": run.source.rows,
+                    "rows_written": sum(tier.rows for tier in run.tiers),
+                    "seconds": round(run.seconds, 3),
+                }
+                for run in self.runs
+            ],
             "left": list(self.left),
             "seconds": round(self.seconds, 3),
         }
