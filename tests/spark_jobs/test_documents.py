@@ -56,6 +56,8 @@ def test_the_life_of_a_rollup(layout: str, spark: SparkSession, tmp_path: Path, 
     more = on_disk(declared(source, tmp_path / "rollup", layout, windows=("20m", "1h every 30m", "2h")), tmp_path)
     assert ask("diff", more, code=1)["changes"]
     assert ask("run", more, code=2)["kind"] == "changed"
+    assert ask("apply", more, "--allow-drop")["runs"]
+    assert ask("diff", more)["needs"] == []
 
 
 def test_a_difference(spark: SparkSession, tmp_path: Path, ask: Ask) -> None:
