@@ -128,7 +128,7 @@ class Bench:
     def hopping(self) -> Iterator[Row]:
         """Overlapping windows against Spark's own, which are asked for a few of the events only."""
         events = self._made(TEN_TO_ONE)
-        plans = [planned(events, (f"{10 * overlap}s every 10s",)) for overlap in (2, *SAMPLES)]
+        plans = [planned(events, (f"{10 * overlap}s every 10s",), Options()) for overlap in (2, *SAMPLES)]
         least, *ours = in_turn(*(partial(computed, self.spark, plan, events) for plan in plans))
         for (overlap, share), seconds in zip(SAMPLES.items(), ours, strict=True):
             few = events.few(self.spark, share).persist()

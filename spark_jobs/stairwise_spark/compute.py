@@ -24,7 +24,7 @@ from stairwise_spark.grid import common_grid, covered, floored, in_slices, in_wi
 from stairwise_spark.inputs import Types
 from stairwise_spark.names import column
 from stairwise_spark.rows import NUMBER, Rows
-from stairwise_spark.sliding import slid
+from stairwise_spark.sliding import overlaps_much, slid, slid_from_events
 from stairwise_spark.spans import Spans, hull, in_whole_slices, joined
 
 _BOUNDS = ("_begin", "_end")
@@ -103,6 +103,9 @@ def computed(step: Step, parent: DataFrame, content: Content, span: Interval) ->
     """
     tier, states = step.tier, content.partials(keeps_values=step.tier.keeps_values)
     match step.how:
+        case How.RAW if tier.window is not None and _merges(tier, content) and overlaps_much(tier.window, span):
+            made = _from_rows(tier, content)
+            return slid_from_events(parent, tier.window, content.keys, states, made, span)
         case How.RAW:
             return _grouped(placed(parent, tier, column("_time"), span), content, _from_rows(tier, content))
         case How.EQUAL_RANGE if tier.window is not None:
@@ -224,6 +227,11 @@ def _from_rows(tier: Tier, content: Content) -> list[Column]:
     if tier.keeps_values:
         return columns
     return columns + [direct(aggregate, content.types).alias(name) for name, aggregate in content.results]
+
+
+def _merges(tier: Tier, content: Content) -> bool:
+    """Whether all that its rows hold can be merged."""
+    return tier.keeps_values or not content.results
 
 
 def _merged(partials: tuple[Partial, ...]) -> list[Column]:

@@ -16,7 +16,7 @@ from stairwise.window_text import parse_window
 from stairwise.windowing import Interval, windows_ending
 from stairwise_spark.expressions import argument_types, combined, lifted, lowered
 from stairwise_spark.grid import in_windows
-from stairwise_spark.sliding import slid
+from stairwise_spark.sliding import overlaps_much, slid, slid_from_events
 
 pytestmark = pytest.mark.spark
 
@@ -138,6 +138,28 @@ def test_each_window_is_as_if_its_slices_had_been_copied_to_it(
         assert ours.keys() == theirs.keys()
         assert [(at, ours[at], theirs[at]) for at in theirs if not all(map(is_alike, ours[at], theirs[at]))] == []
         assert len(ours) > 100
+
+
+@pytest.mark.parametrize(
+    "text", ["131m every 4m offset 3m", "35 days every day in Pacific/Apia", "quarter to date every day"]
+)
+def test_events_come_to_the_same_as_their_slices(spark: SparkSession, text: str) -> None:
+    window, span = parse_window(text), span_for(text)
+    raw = rows_with_gaps(spark, span, (span.end - span.start) // 100)
+    aggregates = [Aggregate.parse(call) for call in ORDERED]
+    states = partial_columns(aggregates)  # how many rows there are is one of them
+    lifts = [state for partial in states for state in lifted(partial, argument_types(raw, aggregates))]
+    inner = Interval(span.start + (span.end - span.start) // 3 + 7, span.end - (span.end - span.start) // 7)
+    assert overlaps_much(window, inner)
+    found = slid_from_events(raw, window, ["key"], states, lifts, inner)
+    copies = in_windows(raw, window, F.col("_time"), inner)
+    wanted = copies.groupBy("key", "_begin", "_end").agg(*lifts)
+    assert [(each.name, each.dataType) for each in found.schema] == [(e.name, e.dataType) for e in wanted.schema]
+    names = [name for name in found.columns[3:] if not isinstance(found.schema[name].dataType, StructType)]
+    ours, theirs = (content(frame, names, ()) for frame in (found, wanted))
+    assert ours.keys() == theirs.keys()
+    assert [(at, ours[at], theirs[at]) for at in theirs if not all(map(is_alike, ours[at], theirs[at]))] == []
+    assert len(ours) > 100
 
 
 def counted(spark: SparkSession, rows: Sequence[tuple[int, int, int]]) -> tuple[DataFrame, Aggregate]:
