@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -111,7 +110,8 @@ def read(applied: Applied) -> int:
     return sum(each.source.rows for each in applied.runs)
 
 
-def test_a_window_more_is_filled_from_a_finer_tier(world: World) -> None:
+def test_what_is_there_already_costs_no_scan(world: World) -> None:
+    """Windows come of finer tables, results of states that are kept, and another name is but a name."""
     world.fill()
     wanted = with_windows(world.rollup, "10m", "1h", "6h", "2h", "day")
     before = {tier: world.writes(tier) for tier in ("10m", "1h", "6h")}
@@ -124,27 +124,51 @@ def test_a_window_more_is_filled_from_a_finer_tier(world: World) -> None:
     ]
     assert read(done) == 0
     assert {tier: world.writes(tier) for tier in before} == before
-    world.check(wanted)
 
-
-def test_a_result_of_states_that_are_there_costs_no_scan(world: World) -> None:
-    world.fill()
-    wanted = with_aggregates(world.rollup, mean="avg(fare)")
+    wanted = with_aggregates(wanted, mean="avg(fare)")
     done = world.changed(wanted)
-    assert not world.fill(wanted).wrote_anything
     assert actions(done) == [("fill", "mean", "its own states")]
     assert read(done) == 0
     assert "mean" in world.columns("6h")
+
+    written = world.writes("1h")
+    wanted = replace_(wanted, windows=("10m", "6h", "2h", "day", DeclaredWindow.parse("1h", name="hourly")))
+    assert actions(world.changed(wanted)) == [("rename", "hourly", "1h")]
+    assert world.writes("hourly") == written
+    assert not Path(str(world.rollup.target), "1h").exists()
+
+    wanted = replace_(wanted, delay="1h", null_time="skip", estimates=Estimates(rows_per_day=5))
+    assert not world.fill(wanted).wrote_anything
     world.check(wanted)
 
 
-def test_a_result_that_nobody_can_supply_is_filled_from_the_events_once(world: World) -> None:
+def test_what_nobody_can_supply_is_filled_from_the_events_and_what_goes_has_to_be_allowed(world: World) -> None:
     world.fill()
     wanted = with_aggregates(world.rollup, mean="avg(fare)", most="max(tip)", middle="median(fare)")
     done = world.changed(wanted)
     assert {origin for _, _, origin in actions(done)} >= {None}
     assert read(done) >= 20 * 24 * DAYS
     world.check(wanted)
+
+    wanted = replace_(
+        world.rollup, windows=("10m", "6h"), aggregates={"trips": "count()", "paid": "count(fare)", "most": "max(tip)"}
+    )
+    with pytest.raises(UsageError, match=r"drop revenue .*drop 1h .*--allow-drop"):
+        world.changed(wanted)
+    assert world.columns("1h")
+    world.changed(wanted, frozenset({Permission.DROP}))
+    assert not Path(str(world.rollup.target), "1h").exists()
+    assert not [name for name in world.columns("6h") if "revenue" in name or "_sum_fare" in name]
+
+    wanted = with_aggregates(wanted, paid="avg(tip)")
+    with pytest.raises(
+        UsageError, match=r"fill paid \(it was count\(fare\), and is avg\(tip\)\)\. Hint: add --allow-rebuild"
+    ):
+        world.changed(wanted)
+    world.changed(wanted, frozenset({Permission.REBUILD}))
+    world.check(wanted)
+    with pytest.raises(UsageError, match="choose another target"):
+        world.changed(replace_(wanted, layout=Layout.ONE_TABLE), BOTH)
 
 
 def test_runs_of_the_old_declaration_go_on_until_the_switch_and_are_made_up_for(world: World) -> None:
@@ -168,66 +192,7 @@ def test_runs_of_the_old_declaration_go_on_until_the_switch_and_are_made_up_for(
     world.check(wanted)
 
 
-def test_a_window_gets_another_name_without_a_row_being_written(world: World) -> None:
-    world.fill()
-    wanted = replace_(world.rollup, windows=("10m", "6h", DeclaredWindow.parse("1h", name="hourly")))
-    done = world.changed(wanted)
-    assert actions(done) == [("rename", "hourly", "1h")]
-    assert world.writes("hourly") == 1
-    assert not Path(str(world.rollup.target), "1h").exists()
-    world.check(wanted)
-
-
-def test_what_goes_has_to_be_allowed(world: World) -> None:
-    world.fill()
-    wanted = replace_(world.rollup, windows=("10m", "6h"), aggregates={"trips": "count()", "paid": "count(fare)"})
-    with pytest.raises(UsageError, match=r"drop revenue .*drop 1h .*--allow-drop"):
-        world.changed(wanted)
-    assert world.columns("1h")
-    world.changed(wanted, frozenset({Permission.DROP}))
-    assert not Path(str(world.rollup.target), "1h").exists()
-    assert not [name for name in world.columns("6h") if "revenue" in name or "_sum_fare" in name]
-    world.check(wanted)
-
-
-@pytest.mark.parametrize(
-    "given",
-    [{"keys": ()}, {"where": "fare > 3"}],
-    ids=["fewer keys", "another filter"],
-)
-def test_rows_that_mean_something_else_are_made_anew(world: World, given: Mapping[str, object]) -> None:
-    world.fill()
-    source = (
-        Source(path=world.rollup.source.path, time="at", where="fare > 3") if "where" in given else world.rollup.source
-    )
-    wanted = replace_(world.rollup, source=source, **({} if "where" in given else given))
-    with pytest.raises(ChangedError, match="rebuild 10m"):
-        world.fill(wanted)
-    with pytest.raises(UsageError, match="--allow-rebuild"):
-        world.changed(wanted)
-    world.changed(wanted, frozenset({Permission.REBUILD}))
-    world.check(wanted)
-
-
-def test_a_column_that_means_something_else_is_filled_anew(world: World) -> None:
-    world.fill()
-    wanted = with_aggregates(world.rollup, revenue="avg(tip)", most="max(fare)")
-    with pytest.raises(
-        UsageError, match=r"fill revenue \(it was sum\(fare\), and is avg\(tip\)\)\. Hint: add --allow-rebuild"
-    ):
-        world.changed(wanted)
-    world.changed(wanted, frozenset({Permission.REBUILD}))
-    world.check(wanted)
-
-
-def test_another_layout_takes_another_target(world: World) -> None:
-    world.fill()
-    wanted = replace_(world.rollup, layout=Layout.ONE_TABLE)
-    with pytest.raises(UsageError, match="choose another target"):
-        world.changed(wanted, BOTH)
-
-
-def test_a_name_that_stands_for_another_window_is_made_anew_alone(world: World) -> None:
+def test_rows_that_mean_something_else_are_made_anew(world: World) -> None:
     first = replace_(world.rollup, windows=("10m", "1h", DeclaredWindow.parse("6h", name="long")))
     world.fill(first)
     before = world.writes("10m")
@@ -236,6 +201,14 @@ def test_a_name_that_stands_for_another_window_is_made_anew_alone(world: World) 
     assert ("rebuild", "long") in [each[:2] for each in actions(done)]
     assert world.writes("10m") == before
     world.check(wanted)
+    keyless = replace_(wanted, keys=())
+    for other in (keyless, replace_(keyless, source=replace(wanted.source, where="fare > 3"))):
+        with pytest.raises(ChangedError, match="rebuild 10m"):
+            world.fill(other)
+        with pytest.raises(UsageError, match="--allow-rebuild"):
+            world.changed(other)
+        world.changed(other, frozenset({Permission.REBUILD}))
+        world.check(other)
 
 
 def test_in_one_table_too(world: World) -> None:
@@ -261,10 +234,3 @@ def test_a_helper_that_is_declared_now_is_taken_as_it_is(world: World) -> None:
     assert ("add", helper.name, helper.name) in actions(done)
     assert read(done) == 0
     world.check(wanted)
-
-
-def test_policies_change_nothing_that_is_there(world: World) -> None:
-    world.fill()
-    wanted = replace_(world.rollup, delay="1h", null_time="skip", estimates=Estimates(rows_per_day=5))
-    assert not difference(world.spark, wanted).is_anything
-    assert not world.fill(wanted).wrote_anything

@@ -35,11 +35,10 @@ def ask(capsys: pytest.CaptureFixture[str]) -> Ask:
     return asked
 
 
-@pytest.mark.parametrize("layout", ["tables", "one_table"])
-def test_the_life_of_a_rollup(layout: str, spark: SparkSession, tmp_path: Path, ask: Ask) -> None:
+def test_the_life_of_a_rollup(spark: SparkSession, tmp_path: Path, ask: Ask) -> None:
     source = str(tmp_path / "events")
     add_events(spark, source, 0, 600)
-    file = on_disk(declared(source, tmp_path / "rollup", layout), tmp_path)
+    file = on_disk(declared(source, tmp_path / "rollup"), tmp_path)
     assert ask("status", file)["last_run"] is None
     ask("plan", file, "--measure")
     ask("backfill", file, "--dry-run")
@@ -53,7 +52,7 @@ def test_the_life_of_a_rollup(layout: str, spark: SparkSession, tmp_path: Path, 
     ask("why", file, "20m", "2025-01-01")
     ask("maintain", file, "--vacuum")
     ask("plan", file, "--drift")
-    more = on_disk(declared(source, tmp_path / "rollup", layout, windows=("20m", "1h every 30m", "2h")), tmp_path)
+    more = on_disk(declared(source, tmp_path / "rollup", windows=("20m", "1h every 30m", "2h")), tmp_path)
     assert ask("diff", more, code=1)["changes"]
     assert ask("run", more, code=2)["kind"] == "changed"
     assert ask("apply", more, "--allow-drop")["runs"]

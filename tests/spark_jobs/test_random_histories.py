@@ -1,6 +1,7 @@
-"""Whatever is declared, and whatever happens to source, runs and tables: after the next run each table equals the rows.
+"""Whatever is declared, now or later, and whatever happens to source, runs and tables: each table equals the rows.
 
-What a run dies of here is the event that it tells of; real processes are killed in `test_torture`.
+That is so after the next run, and no window changes but where the run says that it had a cause. What a run dies of here
+is the event that it tells of; real processes are killed in `test_torture`.
 """
 
 from __future__ import annotations
@@ -19,12 +20,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from stairwise import Rollup, optimize
+from stairwise.errors import ChangedError
+from stairwise.evolution import Permission
 from stairwise.plan import Plan
 from stairwise.windowing import Interval
+from stairwise_spark.changing import apply
+from stairwise_spark.difference import difference
 from stairwise_spark.engine import History, Request, run
 from stairwise_spark.errors import BusyError
 from stairwise_spark.maintain import Upkeep, maintain
-from stairwise_spark.report import Event, Progress, silent
+from stairwise_spark.report import Event, Progress, RunReport, silent
 from stairwise_spark.session import sql
 from tests.spark_jobs import oracle
 from tests.spark_jobs.declarations import Case, drawn
@@ -32,7 +37,7 @@ from tests.spark_jobs.declarations import Case, drawn
 pytestmark = pytest.mark.spark
 
 # Each costs half a minute; STAIRWISE_EXAMPLES=0-100 tries a hundred.
-USUAL = (3, 12)
+USUAL = (11, 21)
 GIVEN = os.environ.get("STAIRWISE_EXAMPLES", "")
 SEEDS = range(*map(int, GIVEN.split("-"))) if GIVEN else USUAL
 STEPS = 3
@@ -61,10 +66,11 @@ class Story:
     Attributes:
         spark: The session.
         case: What is declared, and all events that may ever come.
-        rollup: The declaration.
+        rollup: What is declared now.
         luck: Decides what happens.
         events: The events, each with its time as `truth`, and in which part of them it comes.
         told: What has happened, for whoever has to find out why a table is wrong.
+        seen: What the tables held after the last run, if they are still declared so.
     """
 
     spark: SparkSession
@@ -73,6 +79,7 @@ class Story:
     luck: random.Random
     events: DataFrame
     told: list[str] = field(default_factory=list[str])
+    seen: oracle.Cells | None = None
     _parts: int = 0
 
     @property
@@ -114,14 +121,22 @@ class Story:
         sql(self.spark, statement).collect()
 
     def trouble(self) -> None:
-        """A run dies, or two race, or somebody packs the tables; or nothing of it."""
+        """A run dies, or two race, somebody packs the tables or declares something else; or nothing of it."""
         kinds: tuple[Callable[[], None], ...] = (self._dies, self._dies, self._race, self._pack)
+        if self.seen is not None and self.case.span is None:  # else nobody knows how far new windows go back
+            kinds = (*kinds, self._redeclares, self._redeclares)
         if self.luck.random() < 0.8:
             self.luck.choice(kinds)()
 
     def _dies(self) -> None:
+        self.told.append("a run died")
+        with suppress(DiedError):
+            self._run(self.request(), self._death())
+
+    def _death(self) -> Progress:
+        """Who tells of some event dies of it."""
         left = self.luck.randint(0, 8)
-        self.told.append(f"a run died at event {left}")
+        self.told.append(f"at event {left}")
 
         def tell(_: Event) -> None:
             nonlocal left
@@ -129,8 +144,27 @@ class Story:
             if left < 0:
                 raise DiedError
 
-        with suppress(DiedError):
-            self._run(self.request(), tell)
+        return tell
+
+    def _redeclares(self) -> None:
+        """Some of what may be declared is; who applies that dies, or races a run of what was declared until then."""
+        before, self.seen = self.plan, None
+        everything = self.case.rollup(self.source, Path(str(self.rollup.target)))
+        windows = self.luck.sample(everything.windows, self.luck.randint(1, len(everything.windows)))
+        calls = self.luck.sample(everything.aggregates, self.luck.randint(1, len(everything.aggregates)))
+        self.rollup = replace(self.rollup, windows=tuple(windows), aggregates=tuple(calls))
+        self.told.append(f"declared: {windows}, {calls}")
+        if self.luck.random() < 0.5:
+            with suppress(DiedError):
+                self._apply(self._death())
+            return
+        self.told.append("a race with a run")
+        with ThreadPoolExecutor(2) as pool:
+            for each in (pool.submit(self._apply), pool.submit(run, self.spark, before, self.request())):
+                try:
+                    each.result()
+                except (BusyError, ChangedError) as error:
+                    self.told.append(f"one ended: {error}")
 
     def _race(self) -> None:
         history = self.case.history
@@ -153,12 +187,31 @@ class Story:
         maintain(self.spark, self.plan, Upkeep(), now=_FAR)
 
     def heal(self) -> None:
-        """A run that nothing happens to."""
+        """What is declared is applied, and a run that nothing happens to."""
         self.told.append("a run")
-        self._run(self.request())
+        if self.seen is None:
+            self._apply()
+        before = None if self.seen is None else oracle.stored(self.spark, self.rollup)
+        report = self._run(self.request())
+        if before is not None:
+            self._check_causes(before, report)
 
-    def _run(self, request: Request, progress: Progress = silent) -> None:
-        run(self.spark, self.plan, request, progress)
+    def _apply(self, progress: Progress = silent) -> None:
+        found = difference(self.spark, self.rollup)
+        if found.evolution.running is not None and found.is_anything:
+            apply(self.spark, found, frozenset(Permission), progress)
+
+    def _run(self, request: Request, progress: Progress = silent) -> RunReport:
+        return run(self.spark, self.plan, request, progress)
+
+    def _check_causes(self, before: oracle.Cells, report: RunReport) -> None:
+        """No window changed in which the run has not found anything changed."""
+        after = oracle.stored(self.spark, self.rollup).rows
+        for place in before.rows.keys() | after.keys():
+            if repr(before.rows.get(place)) != repr(after.get(place)):
+                begin, end = (int(bound) // 1_000_000 for bound in place[-2:])
+                causes = [span for span in report.source.changed if span.start < end and begin < span.end]
+                assert causes, (place, report.source.changed, self.told, self.case)
 
     def check(self) -> None:
         """Every table equals the raw rows."""
@@ -166,7 +219,7 @@ class Story:
         raw = rows.withColumn("_time", F.col("truth")).where("truth is not null")
         raw = raw if self.case.where is None else raw.where(self.case.where)
         wanted = oracle.expected(raw, self.rollup, self.case.listed)
-        found = oracle.stored(self.spark, self.rollup)
+        self.seen = found = oracle.stored(self.spark, self.rollup)
         assert list(islice(oracle.differences(self.rollup, found, wanted), 5)) == [], (self.told, self.case)
 
 

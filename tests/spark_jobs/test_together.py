@@ -84,9 +84,9 @@ def test_a_pass_makes_what_spark_makes_tier_by_tier(
     assert sum(step.final is not None for step in together.steps) == (3 if windows == WINDOWS else 1)
     content = content_of(raw, rollup)
     assert can_go_together(raw, content)
-    frames = {together.reads: computed(plan.step(together.reads), raw, content, SPAN)}
+    frames = {together.reads: computed(plan.step(together.reads), raw, content, SPAN).localCheckpoint()}
     for step in together.steps:
-        frames[step.tier.name] = computed(step, frames[step.reads or ""], content, SPAN)
+        frames[step.tier.name] = computed(step, frames[step.reads or ""], content, SPAN).localCheckpoint()
     steps, parent = together.steps, frames[together.reads]
     if is_finer_cheaper(first := plan.step(together.reads)):
         steps, parent = (first, *steps), finer(first, raw, content, SPAN)
