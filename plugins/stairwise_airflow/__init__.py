@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from stairwise_airflow.required import check_airflow
+
 if TYPE_CHECKING:
     from stairwise_airflow.adapter import submitted_by
     from stairwise_airflow.application import Application
@@ -55,6 +57,7 @@ def __getattr__(name: str) -> object:
     """One of the public names, from its module."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    check_airflow()
     return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
 
 

@@ -48,17 +48,19 @@ def assets_of(rollup: Rollup, tiers: tuple[str, ...] = ()) -> list[Asset]:
 def emit(context: Context, rollup: Rollup, report: Report, most_keys: int) -> set[str]:
     """Tell what a run wrote; what comes back are the names of the assets that have changed.
 
-    Where a tier has more rewritten windows than `most_keys`, they are not told one by one, and ``partitions`` is null.
+    Windows without rows are told too: a day is complete though an hour of it had no events, and what was made of rows
+    that have gone is to be made again. Where a tier has more rewritten windows than `most_keys`, they are not told one
+    by one, and ``partitions`` is null.
     """
     changed: set[str] = set()
     by_name = {window.name: window for window in rollup.windows}
     events = context["outlet_events"]
     for tier in report.tiers:
         window = by_name.get(tier.name)
-        if window is None or not tier.rows:
+        keys = [] if window is None else list(islice(_keys(window, tier), most_keys + 1))
+        if not keys:
             continue
-        keys = list(islice(_keys(window, tier), most_keys + 1))
-        is_told = 0 < len(keys) <= most_keys
+        is_told = len(keys) <= most_keys
         event = events[tier_asset(rollup.name, tier.name)]
         event.extra = _extra(report, tier, len(keys) if is_told else None)
         changed.add(tier_asset(rollup.name, tier.name).name)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any  # noqa: TID251 - as Airflow's operators have it
 
 from airflow.sdk import DAG, BaseOperator, Context, Param
+from airflow.sdk.definitions.mappedoperator import OperatorPartial
 from airflow.sdk.definitions.param import ParamsDict
 
 from stairwise import Rollup
@@ -20,6 +22,8 @@ from stairwise_airflow.chunking import ROWS_PER_CHUNK, chunks
 from stairwise_airflow.declarations import Declared, declared
 from stairwise_airflow.errors import refusal
 from stairwise_airflow.operators import RollupBackfillOperator
+
+_PATIENCE = {"retries": 2, "retry_delay": timedelta(minutes=1)}
 
 
 class RollupChunksOperator(BaseOperator):
@@ -95,15 +99,25 @@ def backfill_dag(
         chunks_at_once: So many chunks run side by side.
         kwargs: What :class:`RollupOperator` takes.
     """
-    folder = Path(inspect.stack(0)[1].filename).parent
-    found = declared(rollup, folder)
-    text = found.to_yaml()
-    with DAG(
-        dag_id=f"{found.name}_backfill" if dag_id is None else dag_id,
+    found = declared(rollup, Path(inspect.stack(0)[1].filename).parent)
+    with _asking_for_a_range(found, dag_id) as dag:
+        cut = RollupChunksOperator(
+            task_id="chunks", rollup=found, chunk=chunk, rows_per_chunk=rows_per_chunk, newest_first=newest_first
+        )
+        # So that what the user says wins.
+        given = _PATIENCE | ({} if pool is None else {"pool": pool}) | kwargs
+        _filling(found, conn_id, chunks_at_once, given).expand_kwargs(cut.output)
+    return dag
+
+
+def _asking_for_a_range(rollup: Rollup, dag_id: str | None) -> DAG:
+    """A DAG that nothing but a user starts, who says from when to when."""
+    return DAG(
+        dag_id=f"{rollup.name}_backfill" if dag_id is None else dag_id,
         schedule=None,
         catchup=False,
         max_active_runs=1,
-        description=f"Fills the history of {found.name}, a range in chunks.",
+        description=f"Fills the history of {rollup.name}, a range in chunks.",
         tags=["stairwise"],
         params=ParamsDict(
             {
@@ -112,24 +126,22 @@ def backfill_dag(
             }
         ),
         render_template_as_native_obj=False,
-    ) as dag:
-        cut = RollupChunksOperator(
-            task_id="chunks", rollup=found, chunk=chunk, rows_per_chunk=rows_per_chunk, newest_first=newest_first
-        )
-        RollupBackfillOperator.partial(
-            task_id="backfill",
-            rollup=text,
-            doc_yaml=text,
-            conn_id=conn_id,
-            outlets=assets_of(found),
-            max_active_tis_per_dagrun=chunks_at_once,
-            map_index_template="{{ task.start }} to {{ task.end }}",
-            retries=kwargs.pop("retries", 2),
-            retry_delay=kwargs.pop("retry_delay", timedelta(minutes=1)),
-            **({} if pool is None else {"pool": pool}),
-            **kwargs,
-        ).expand_kwargs(cut.output)
-    return dag
+    )
+
+
+def _filling(rollup: Rollup, conn_id: str | None, at_once: int, given: Mapping[str, Any]) -> OperatorPartial:
+    """The task that is mapped over the chunks; a mapped task keeps plain arguments, so it has the text."""
+    text = rollup.to_yaml()
+    return RollupBackfillOperator.partial(
+        task_id="backfill",
+        rollup=text,
+        doc_yaml=text,
+        conn_id=conn_id,
+        outlets=assets_of(rollup),
+        max_active_tis_per_dagrun=at_once,
+        map_index_template="{{ task.start }} to {{ task.end }}",
+        **given,
+    )
 
 
 def _instant(description: str) -> Param:

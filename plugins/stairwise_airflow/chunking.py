@@ -30,10 +30,13 @@ def chunks(rollup: Rollup, span: Interval, chunk: Duration | None, rows_per_chun
     >>> days
     [(0.5, 4.0), (4.0, 8.0), (8.0, 11.0)]
     """
-    length = _length(rollup, span, rows_per_chunk) if chunk is None else chunk.seconds
-    fitting = [each for each in _tumbling(rollup) if _lasts(each, span.start) <= length]
-    coarsest = max(fitting, key=lambda window: _lasts(window, span.start), default=None)
-    return list(_cut(span, length, coarsest))
+    if chunk is not None:
+        return _cut(rollup, span, chunk.seconds)
+    length = _length(rollup, span, rows_per_chunk)
+    # Pieces that end at edges are shorter than that, so there may be some too many.
+    while len(found := _cut(rollup, span, length)) > MOST_CHUNKS:
+        length += ceil(length / MOST_CHUNKS)
+    return found
 
 
 def _length(rollup: Rollup, span: Interval, rows_per_chunk: int) -> int:
@@ -42,7 +45,13 @@ def _length(rollup: Rollup, span: Interval, rows_per_chunk: int) -> int:
     return max(days * DAY_SECONDS, ceil((span.end - span.start) / MOST_CHUNKS))
 
 
-def _cut(span: Interval, length: int, window: Window | None) -> Iterator[Interval]:
+def _cut(rollup: Rollup, span: Interval, length: int) -> list[Interval]:
+    fitting = [each for each in _tumbling(rollup) if _lasts(each, span.start) <= length]
+    coarsest = max(fitting, key=lambda window: _lasts(window, span.start), default=None)
+    return list(_pieces(span, length, coarsest))
+
+
+def _pieces(span: Interval, length: int, window: Window | None) -> Iterator[Interval]:
     start = span.start
     while start < span.end:
         end = min(start + length, span.end)

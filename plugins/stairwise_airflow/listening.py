@@ -58,6 +58,13 @@ def document_in(text: str) -> Document | None:
     return document if is_document(document) else None
 
 
+def _warnings_alone() -> logging.Logger:
+    """A logger for the hook, which says the command and each line that comes, all as information."""
+    logger = logging.getLogger(f"{__name__}.quiet")
+    logger.setLevel(logging.WARNING)
+    return logger
+
+
 class QuietSparkSubmitHook(SparkSubmitHook):
     """Airflow's hook, but that the lines of ``spark-submit`` go to a listener instead of the task's log."""
 
@@ -67,14 +74,9 @@ class QuietSparkSubmitHook(SparkSubmitHook):
     def of(cls, listener: Listener, hook: SparkSubmitHook, *, is_verbose: bool) -> QuietSparkSubmitHook:
         """The same hook, quiet unless all is to be seen."""
         quiet = cls.__new__(cls)
-        quiet.__dict__.update(hook.__dict__)
+        # Its logger is where Airflow's mixin keeps it.
+        quiet.__dict__.update(hook.__dict__ if is_verbose else {**hook.__dict__, "_log": _warnings_alone()})
         quiet.listener = listener
-        if not is_verbose:
-            # It logs the command and each line that comes, all as information.
-            logger = logging.getLogger(f"{__name__}.quiet")
-            logger.setLevel(logging.WARNING)
-            # Where Airflow's mixin keeps it, typed as the structured logger that it usually is.
-            quiet._log = logger  # type: ignore[assignment]  # pyright: ignore[reportAttributeAccessIssue]  # noqa: SLF001
         return quiet
 
     def submit(self, application: str = "", **kwargs: Any) -> str | None:  # noqa: ANN401 - as Airflow's hook has it

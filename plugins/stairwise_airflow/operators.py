@@ -8,7 +8,9 @@ from typing import Any  # noqa: TID251 - as Airflow's operators have it
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException
 
+from stairwise.instant import format_instant
 from stairwise_airflow.errors import unanswered
+from stairwise_airflow.reach import instant
 from stairwise_airflow.reports import Document, is_document, is_list
 from stairwise_airflow.run_task import RollupRun
 from stairwise_airflow.submitting import SparkTask
@@ -64,8 +66,9 @@ class RollupVerifyOperator(SparkTask):
 
     def execute(self, context: Context) -> Any:  # noqa: ANN401 - as the base
         """The tables equal what the source gives."""
-        given = {"--start": self.start, "--end": self.end, "--sample": self.sample}
-        options = [word for name, value in given.items() if value for word in (name, str(value))]
+        ends = {name: instant(text, name) for name, text in (("start", self.start), ("end", self.end))}
+        options = [word for name, at in ends.items() if at is not None for word in (f"--{name}", format_instant(at))]
+        options += [] if self.sample is None else ["--sample", str(self.sample)]
         answer = self.answered(context, [*options, *(["--witness"] if self.witness else [])])
         if answer is None:
             raise unanswered(self.command)

@@ -5,13 +5,13 @@ Everything is in the page itself: it asks for nothing else, and works without a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from urllib.parse import quote
 
 from stairwise.instant import format_instant
-from stairwise.plan import Step
+from stairwise.plan import Plan, Step
 from stairwise.quantity import quantity, size
 from stairwise.tiers import Kind
 from stairwise.windowing import Interval
@@ -20,7 +20,7 @@ from stairwise_airflow.history import History
 from stairwise_airflow.markup import Markup, element, joined
 from stairwise_airflow.page_style import SCRIPT, style_sheet
 from stairwise_airflow.reports import Report
-from stairwise_airflow.timeline import Cell, Coverage, State, cells, coverage, stale, union
+from stairwise_airflow.timeline import Cell, Coverage, State, cells, stale, union
 from stairwise_airflow.why import Question, answer
 
 _CELLS = 180
@@ -62,7 +62,6 @@ def document(title: str, *content: str, nonce: str) -> str:
 
 def rollup_section(known: History, view: View) -> Markup:
     """All that is known of a rollup."""
-    tiers = {step.tier.name: coverage(known.reports, step.tier.name) for step in known.plan.steps}
     notice = []
     if known.problem:
         found = "What tasks have told Airflow is shown instead." if known.reports else "So there is the plan alone."
@@ -70,21 +69,21 @@ def rollup_section(known: History, view: View) -> Markup:
     return element(
         "section",
         element("h1", known.rollup.name),
-        _facts(known, tiers),
+        _facts(known),
         *notice,
         _staircase(known),
-        _ribbons(known, tiers, view),
+        _ribbons(known, view),
         _runs(known, view),
-        _why(known, tiers, view),
+        _why(known, view),
         aria_label=f"Rollup {known.rollup.name}",
     )
 
 
-def _facts(known: History, tiers: Mapping[str, Coverage]) -> Markup:
+def _facts(known: History) -> Markup:
     prices = Prices.of(known.plan)
     totals = known.plan.totals
     declared = [step for step in known.plan.steps if step.tier.kind is Kind.DECLARED]
-    ends = [tiers[step.tier.name].end for step in declared]
+    ends = [known.tiers[step.tier.name].end for step in declared]
     last = known.reports[-1] if known.reports else None
     facts = {
         "Tiers": f"{len(declared)}, and {_counted(len(known.plan.steps) - len(declared), 'helper')}",
@@ -161,23 +160,23 @@ def _step(known: History, step: Step, prices: Prices, most: float) -> Markup:
 
 
 def _actual(known: History, tier: str) -> str:
-    for report in reversed(known.reports):
-        for done in report.tiers:
+    for run in reversed(tuple(known.tiers[tier].reach)):
+        for done in known.reports[run].tiers:
             if done.name == tier and done.rows:
                 return f"Last written: {quantity(done.rows)} rows, {size(done.bytes)}, {done.seconds:,.1f} s."
     return "Not written yet."
 
 
-def _ribbons(known: History, tiers: Mapping[str, Coverage], view: View) -> Markup:
-    everything = union(span for tier in tiers.values() for span in tier.covered)
+def _ribbons(known: History, view: View) -> Markup:
+    everything = union(span for tier in known.tiers.values() for span in tier.covered)
     if not everything:
         told = element("p", "No run has written anything yet.", class_="quiet")
         return element("section", element("h2", "Coverage", id="coverage"), told, aria_labelledby="coverage")
     span = _shown_span(everything, view)
     rows: list[Markup] = []
     for step in known.plan.steps:
-        own = tiers[step.tier.name]
-        old = () if step.reads is None else stale(own, tiers[step.reads])
+        own = known.tiers[step.tier.name]
+        old = () if step.reads is None else stale(own, known.tiers[step.reads])
         found = cells(own, old, span, _CELLS)
         rows.append(element("span", label(step.tier), class_="label", aria_hidden="true"))
         rows.append(
@@ -203,7 +202,7 @@ def _ribbons(known: History, tiers: Mapping[str, Coverage], view: View) -> Marku
 def _shown_span(everything: tuple[Interval, ...], view: View) -> Interval:
     begin, end = everything[0].start, everything[-1].end
     # Somewhat beyond the end, so that what is not written yet is to be seen.
-    end = max(end + 1, min(view.now, end + max(1, (end - begin) // 20)))
+    end = max(end, min(view.now, end + max(1, (end - begin) // 20)))
     length = SPANS.get(view.span)
     return Interval(begin if length is None else max(begin, end - length), end)
 
@@ -252,13 +251,14 @@ def _legend() -> Markup:
 
 
 def _runs(known: History, view: View) -> Markup:
-    head = ("Run", "Windows that ended", "Rows", "Predicted", "Bytes", "Late rows", "Read", "Seconds")
+    head = ("Run", "Windows that ended", "Rows", "Predicted rows", "Bytes", "Predicted bytes", "Seconds",
+            "Predicted seconds", "Late rows", "Rows read")  # fmt: skip
     shown = list(reversed(known.reports[-_SHOWN_RUNS:]))
     if not shown:
         told: Markup = element("p", "No run has left a report yet.", class_="quiet")
     else:
         header = element("tr", *(_head(name, index) for index, name in enumerate(head)))
-        body = (_run_row(report, view) for report in shown)
+        body = (_run_row(report, known.plan, view) for report in shown)
         told = element(
             "div",
             element("table", element("thead", header), element("tbody", *body)),
@@ -276,16 +276,19 @@ def _head(name: str, index: int) -> Markup:
     return element("th", name, scope="col", class_=None if index < 2 else "number")
 
 
-def _run_row(report: Report, view: View) -> Markup:
-    predicted = [tier.predicted_rows for tier in report.tiers if tier.rows]
-    expected = sum(each for each in predicted if each is not None)
+def _run_row(report: Report, plan: Plan, view: View) -> Markup:
+    unknown = "unknown" if report.rows else ""
+    predicted = _predicted(report, plan)
+    rows, stored, seconds = (unknown,) * 3 if predicted is None else predicted
     numbers = (
         quantity(report.rows),
-        quantity(expected) if predicted and None not in predicted else "unknown" if report.rows else "",
+        rows,
         size(report.bytes) if report.bytes else "",
+        stored,
+        f"{report.seconds:,.1f}",
+        seconds,
         "unknown" if report.late_rows is None else quantity(report.late_rows),
         quantity(report.rows_read),
-        f"{report.seconds:,.1f}",
     )
     span = f"{_instant(report.span.start)} to {_instant(report.span.end)}"
     return element(
@@ -297,7 +300,24 @@ def _run_row(report: Report, view: View) -> Markup:
     )
 
 
-def _why(known: History, tiers: Mapping[str, Coverage], view: View) -> Markup:
+def _predicted(report: Report, plan: Plan) -> tuple[str, str, str] | None:
+    """The rows, bytes and seconds that the plan has for what a run wrote; None: it does not say."""
+    costs = {step.tier.name: step.cost for step in plan.steps}
+    rows = stored = seconds = 0.0
+    for tier in report.tiers:
+        cost = costs.get(tier.name)
+        if not tier.rows:
+            continue
+        if cost is None or not cost.rows_written or cost.bytes_written is None or tier.predicted_rows is None:
+            return None
+        part = tier.predicted_rows / cost.rows_written
+        rows += tier.predicted_rows
+        stored += part * cost.bytes_written
+        seconds += part * float(cost.total)
+    return (quantity(round(rows)), size(stored), f"{seconds:,.1f}") if rows else None
+
+
+def _why(known: History, view: View) -> Markup:
     asked = view.question
     options = (
         element(
@@ -323,7 +343,7 @@ def _why(known: History, tiers: Mapping[str, Coverage], view: View) -> Markup:
         action="#why",
         method="get",
     )
-    said: Iterable[str] = () if asked is None else answer(known, tiers, asked, view.now)
+    said: Iterable[str] = () if asked is None else answer(known, asked, view.now)
     lines = [element("p", line) for line in said]
     return element(
         "section",
@@ -353,4 +373,4 @@ def _instant(instant: int) -> str:
     moment = datetime.fromtimestamp(instant, UTC)
     if moment.hour or moment.minute or moment.second:
         return format_instant(instant).replace("T", " ").removesuffix(":00Z").removesuffix("Z")
-    return f"{moment:%Y-%m-%d}"
+    return moment.date().isoformat()

@@ -34,7 +34,8 @@ def rollup_partitions(window: str, of: str) -> RollupMapper:
         window: The downstream window, such as ``28 days every day in Europe/Paris``.
         of: The upstream window, such as ``1h``.
     """
-    # Those of the scheduler, which has no others; a DAG may hold them as well as its own kind.
+    # A DAG's mapper is typed for parts of the DAG's own kind, which only describe; the scheduler makes its kind of them
+    # by their fields. Ours are of the scheduler's kind on both sides, which Airflow accepts, and its types do not say.
     return RollupMapper(
         upstream_mapper=RollupWindowMapper(window=window, of=of),  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
         window=RollupWindow(window=window, of=of),  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from airflow.plugins_manager import AirflowPlugin
+from stairwise_airflow.required import check_airflow
 
-from stairwise_airflow.lazy_web import LazyApp
-from stairwise_airflow.links import ROUTE, ReportLink
-from stairwise_airflow.partitions import RollupWindow, RollupWindowMapper
+# Another Airflow lacks what is imported next; it shows this error instead, as that of the plugin.
+check_airflow()
+
+from airflow.plugins_manager import AirflowPlugin  # noqa: E402
+
+from stairwise_airflow.lazy_web import LazyApp  # noqa: E402
+from stairwise_airflow.links import ROUTE, ReportLink  # noqa: E402
+from stairwise_airflow.partitions import RollupWindow, RollupWindowMapper  # noqa: E402
 
 
 class StairwisePlugin(AirflowPlugin):

@@ -109,17 +109,17 @@ def settle(occasion: Occasion, grain: str | None, extent: Extent) -> Reach:
     Raises:
         AirflowFailException: The run names no range, or one that is empty.
     """
-    given_start, given_end = _instant(occasion.start, "start"), _instant(occasion.end, "end")
+    given_start, given_end = instant(occasion.start, "start"), instant(occasion.end, "end")
     if given_start is not None:
-        return _range(given_start, _seconds(occasion.due) if given_end is None else given_end)
+        return _range(given_start, seconds(occasion.due) if given_end is None else given_end)
     if given_end is not None:
         return UpTo(given_end, given_end)
     if occasion.partition is not None:
         found = _partition(occasion.partition, grain)
     elif occasion.interval is not None:
-        found = Range(*map(_seconds, occasion.interval))
+        found = Range(*map(seconds, occasion.interval))
     else:
-        found = Range(_seconds(occasion.due), _seconds(occasion.due))
+        found = Range(seconds(occasion.due), seconds(occasion.due))
     if found.start == found.end and occasion.partition is None and occasion.cron is not None:
         raise _no_interval(occasion.cron)
     if occasion.is_backfill:
@@ -139,10 +139,10 @@ def _range(start: int, end: int) -> Range:
 def _partition(date: datetime, grain: str | None) -> Range:
     if grain is None:
         raise refusal(
-            f"the run is for the partition of {format_instant(_seconds(date))}, and nothing says how long that is.",
+            f"the run is for the partition of {format_instant(seconds(date))}, and nothing says how long that is.",
             hint="RollupOperator(grain='1h'), with the window that a partition is.",
         )
-    (found, *_) = windows_at(parse_window(grain), _seconds(date))
+    (found, *_) = windows_at(parse_window(grain), seconds(date))
     return Range(found.start, found.end)
 
 
@@ -155,7 +155,12 @@ def _no_interval(cron: str) -> Exception:
     )
 
 
-def _instant(text: str | None, name: str) -> int | None:
+def instant(text: str | None, name: str) -> int | None:
+    """The instant that a text names; None: it names nothing, as a template that has nothing to show.
+
+    Raises:
+        AirflowFailException: It names something else.
+    """
     if not text or text == "None":
         return None
     try:
@@ -165,5 +170,6 @@ def _instant(text: str | None, name: str) -> int | None:
         raise refusal(f"{name}: {error.message}", error.hint) from error
 
 
-def _seconds(moment: datetime) -> int:
+def seconds(moment: datetime) -> int:
+    """The instant of a moment of Airflow's, in whole seconds."""
     return (moment.astimezone(UTC) - _EPOCH) // timedelta(seconds=1)

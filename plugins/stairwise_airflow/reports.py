@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeGuard
 
 from stairwise.errors import CodecError, DeclarationError
@@ -11,6 +12,7 @@ from stairwise.instant import parse_instant
 from stairwise.json_fields import Fields
 from stairwise.windowing import Interval
 
+_MOST = 2**63 - 1
 _HINT = "use a report that stairwise run or stairwise backfill has written."
 
 Document = Mapping[str, object]
@@ -85,9 +87,9 @@ class Report:
             run_id=top.text("run_id"),
             span=_interval(top, top.values.get("range"), "range"),
             tiers=tuple(map(_tier, top.list_of_fields("tiers"))),
-            rows_read=source.integer("rows_read"),
-            bytes_read=source.optional_integer("bytes_read"),
-            late_rows=top.optional_integer("late_rows"),
+            rows_read=_count(source, "rows_read"),
+            bytes_read=_optional_count(source, "bytes_read"),
+            late_rows=_optional_count(top, "late_rows"),
             seconds=top.real("seconds"),
             startup_seconds=top.optional_float("startup_seconds") or 0.0,
         )
@@ -107,14 +109,26 @@ def _tier(fields: Fields) -> TierDone:
     return TierDone(
         name=fields.text("name"),
         reads=fields.optional_text("reads"),
-        windows=fields.optional_integer("windows_written"),
-        rows=fields.integer("rows_written"),
-        bytes=fields.integer("bytes_written"),
+        windows=_optional_count(fields, "windows_written"),
+        rows=_count(fields, "rows_written"),
+        bytes=_count(fields, "bytes_written"),
         version=fields.optional_integer("version"),
         seconds=fields.real("seconds"),
         predicted_rows=fields.optional_float("predicted_rows"),
         covered=tuple(intervals(fields, "covered")),
     )
+
+
+def _count(fields: Fields, name: str) -> int:
+    """A number of things, as a machine counts them."""
+    number = fields.integer(name)
+    if not 0 <= number <= _MOST:
+        raise fields.refusal(name, f"a whole number from 0 to {_MOST}")
+    return number
+
+
+def _optional_count(fields: Fields, name: str) -> int | None:
+    return None if fields.values.get(name) is None else _count(fields, name)
 
 
 def intervals(fields: Fields, name: str) -> Iterator[Interval]:
@@ -143,8 +157,14 @@ def _interval(fields: Fields, pair: object, name: str) -> Interval:
     match pair:
         case [str(start), str(end)]:
             try:
-                return Interval(parse_instant(start), parse_instant(end))
+                return _between(start, end)
             except DeclarationError as error:
                 raise CodecError(f"report: '{name}': {error.message}", hint=_HINT) from error
         case _:
             raise fields.refusal(name, "a range of two instants")
+
+
+@lru_cache(maxsize=4096)
+def _between(start: str, end: str) -> Interval:
+    """A range, of which there is one though a report has it for each tier."""
+    return Interval(parse_instant(start), parse_instant(end))

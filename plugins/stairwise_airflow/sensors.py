@@ -7,11 +7,11 @@ from typing import Any  # noqa: TID251 - as Airflow's operators have it
 
 from airflow.sdk import BaseSensorOperator, Context
 
-from stairwise.errors import DeclarationError
-from stairwise.instant import format_instant, parse_instant
+from stairwise.instant import format_instant
 from stairwise.json_fields import Fields
 from stairwise.windowing import Interval
 from stairwise_airflow.errors import refusal, unanswered
+from stairwise_airflow.reach import instant, seconds
 from stairwise_airflow.reports import Document, intervals
 from stairwise_airflow.submitting import SparkTask
 
@@ -55,22 +55,32 @@ class RollupStatusSensor(SparkTask, BaseSensorOperator):
         answer = self.answered(context, [])
         if answer is None:
             raise unanswered(self.command)
-        run = context["dag_run"]
-        try:
-            until = parse_instant(self.until or (run.data_interval_end or run.run_after).isoformat())
-            since = None if self.since is None else parse_instant(self.since)
-        except DeclarationError as error:
-            raise refusal(error.message, error.hint) from error
-        open_ones = unsealed(answer, self.tiers, since, until)
+        self._check_tiers(answer)
+        run, until = context["dag_run"], instant(self.until, "until")
+        if until is None:
+            until = seconds(run.data_interval_end or run.run_after)
+        open_ones = unsealed(answer, self.tiers, instant(self.since, "since"), until)
         if open_ones:
             self.log.info("not complete up to %s: %s", format_instant(until), ", ".join(open_ones))
         return not open_ones
 
+    def _check_tiers(self, answer: Document) -> None:
+        """Every tier is declared, or a helper: one that is neither would be waited for without an end."""
+        known = dict.fromkeys([*(window.name for window in self.declaration.windows), *_tiers(answer)])
+        for name in self.tiers:
+            if name not in known:
+                raise refusal(f"there is no tier '{name}'; the tiers are {', '.join(known)}.", "name one of them.")
+
 
 def unsealed(status: Document, tiers: Sequence[str], since: int | None, until: int) -> list[str]:
     """Those of the tiers that lack a window that ends by an instant."""
-    found = {fields.text("name"): fields for fields in Fields.of(status, "status").list_of_fields("tiers")}
+    found = _tiers(status)
     return [name for name in tiers if name not in found or not _is_sealed(found[name], since, until)]
+
+
+def _tiers(status: Document) -> dict[str, Fields]:
+    """What is told of each tier, by its name."""
+    return {fields.text("name"): fields for fields in Fields.of(status, "status").list_of_fields("tiers")}
 
 
 def _is_sealed(tier: Fields, since: int | None, until: int) -> bool:

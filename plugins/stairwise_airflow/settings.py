@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from airflow.sdk.configuration import conf
 
+from stairwise.errors import UsageError
 from stairwise_airflow.provider import OPTIONS
 
 
@@ -32,8 +33,17 @@ class Settings:
             conn_id=_text("conn_id"),
             application=_text("application"),
             reports=_text("reports"),
-            most_partition_events=int(_text("most_partition_events")),
+            most_partition_events=_count("most_partition_events"),
         )
+
+
+def _count(name: str) -> int:
+    text = _text(name).strip()
+    if not text.isdecimal():
+        raise UsageError(
+            f"[stairwise] {name} = {text}: it is not a whole number.", hint=f"write {OPTIONS[name]['default']}."
+        )
+    return int(text)
 
 
 def _text(name: str) -> str:

@@ -21,6 +21,8 @@ from stairwise_airflow.settings import Settings
 from stairwise_airflow.spark_settings import Submission, completed
 from stairwise_airflow.task import RollupTask
 
+_FAREWELL = 3.0  # seconds
+
 
 class SparkTask(RollupTask, SparkSubmitOperator):
     """Submits as Airflow's operator does, quietly and with Delta Lake; or runs the thin client of Spark Connect.
@@ -67,10 +69,15 @@ class SparkTask(RollupTask, SparkSubmitOperator):
 
     def on_kill(self) -> None:
         """Nothing runs any more."""
-        if self._client is not None:
-            self._client.kill()
-        else:
+        if self._client is None:
             super().on_kill()
+            return
+        # It takes along what the server does for it; Airflow itself waits five seconds before it kills.
+        self._client.terminate()
+        try:
+            self._client.wait(_FAREWELL)
+        except subprocess.TimeoutExpired:
+            self._client.kill()
 
     def _complete(self) -> None:
         """What the user left out is set, once the address of Spark is known."""

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from itertools import groupby, islice
+from itertools import groupby
 from typing import NamedTuple, TypeVar
 
 from stairwise.windowing import Interval
@@ -95,49 +95,74 @@ class Coverage:
         return max((each.run for each in self.last if each.start < end and start < each.end), default=None)
 
 
-def coverage(reports: Sequence[Report], tier: str) -> Coverage:
-    """What the reports of runs say of a tier, the oldest first.
+def coverages(reports: Sequence[Report], tiers: Iterable[str]) -> dict[str, Coverage]:
+    """What the reports of runs say of tiers, the oldest first.
 
     Work: what is written behind all before takes constant time; what lies between takes a search.
     """
-    last: list[Written] = []
-    rewritten: list[Interval] = []
-    reach: dict[int, Interval] = {}
+    found = {tier: _Fold() for tier in tiers}
     for run, report in enumerate(reports):
-        for span in _spans(report, tier):
-            reach[run] = report.span
-            first = bisect_right(last, span.start, key=lambda each: each.end)
-            after = bisect_left(last, span.end, key=lambda each: each.start)
-            old = last[first:after]
-            rewritten += [Interval(max(each.start, span.start), min(each.end, span.end)) for each in old]
-            left = [Written(each.start, span.start, each.run) for each in old if each.start < span.start]
-            right = [Written(span.end, each.end, each.run) for each in old if each.end > span.end]
-            last[first:after] = [*left, Written(span.start, span.end, run), *right]
-    return Coverage(
-        last=tuple(last),
-        covered=union(Interval(each.start, each.end) for each in last),
-        rewritten=union(rewritten),
-        reach=reach,
-    )
+        for done in report.tiers:
+            fold = found.get(done.name)
+            if fold is not None:
+                for span in done.covered:
+                    fold.add(run, report.span, span)
+    return {tier: fold.coverage() for tier, fold in found.items()}
 
 
-def _spans(report: Report, tier: str) -> Iterable[Interval]:
-    return (span for done in report.tiers if done.name == tier for span in done.covered if span.start < span.end)
+@dataclass(slots=True)
+class _Fold:
+    """The coverage of a tier, as far as reports have been read."""
+
+    last: list[Written] = field(default_factory=list[Written])
+    rewritten: list[Interval] = field(default_factory=list[Interval])
+    reach: dict[int, Interval] = field(default_factory=dict[int, Interval])
+
+    def add(self, run: int, reach: Interval, span: Interval) -> None:
+        """A run has written the windows that end in a range."""
+        start, end = span
+        if start >= end:
+            return
+        self.reach[run] = reach
+        last = self.last
+        if not last or last[-1].end <= start:
+            last.append(Written(start, end, run))
+            return
+        first = bisect_right(last, start, key=lambda each: each.end)
+        after = bisect_left(last, end, key=lambda each: each.start)
+        old = last[first:after]
+        self.rewritten += [Interval(max(each.start, start), min(each.end, end)) for each in old]
+        left = [Written(each.start, start, each.run) for each in old if each.start < start]
+        right = [Written(end, each.end, each.run) for each in old if each.end > end]
+        last[first:after] = [*left, Written(start, end, run), *right]
+
+    def coverage(self) -> Coverage:
+        """What it is by now."""
+        return Coverage(
+            last=tuple(self.last),
+            covered=union(each[:2] for each in self.last),
+            rewritten=union(self.rewritten),
+            reach=self.reach,
+        )
 
 
-def union(spans: Iterable[Interval]) -> tuple[Interval, ...]:
+def union(spans: Iterable[tuple[int, int]]) -> tuple[Interval, ...]:
     """The same ranges in order, neighbours as one.
 
     >>> union([Interval(5, 7), Interval(0, 2), Interval(2, 3)])
     (Interval(start=0, end=3), Interval(start=5, end=7))
     """
+    ordered = sorted(spans)
+    if not ordered:
+        return ()
     found: list[Interval] = []
-    for span in sorted(spans):
-        if found and span.start <= found[-1].end:
-            found[-1] = Interval(found[-1].start, max(found[-1].end, span.end))
-        else:
-            found.append(span)
-    return tuple(found)
+    begin, reached = ordered[0]
+    for start, end in ordered:
+        if start > reached:
+            found.append(Interval(begin, reached))
+            begin = start
+        reached = max(reached, end)
+    return (*found, Interval(begin, reached))
 
 
 def stale(tier: Coverage, parent: Coverage) -> tuple[Interval, ...]:
@@ -157,9 +182,10 @@ def stale(tier: Coverage, parent: Coverage) -> tuple[Interval, ...]:
     for own in tier.last:
         while first < len(parent.last) and parent.last[first].end <= own.start:
             first += 1
-        for other in islice(parent.last, first, None):
-            if other.start >= own.end:
-                break
+        at = first
+        while at < len(parent.last) and parent.last[at].start < own.end:
+            other = parent.last[at]
+            at += 1
             if other.run > own.run:
                 both = Interval(max(own.start, other.start), min(own.end, other.end))
                 found += _outside(both, tier.reach.get(other.run))

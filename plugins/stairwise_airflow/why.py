@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from stairwise.errors import DeclarationError
@@ -27,7 +27,7 @@ class Question:
     at: str
 
 
-def answer(known: History, tiers: Mapping[str, Coverage], asked: Question, now: int) -> Iterator[str]:
+def answer(known: History, asked: Question, now: int) -> Iterator[str]:
     """What can be said of the window, a sentence or two at a time."""
     step = next((step for step in known.plan.steps if step.tier.name == asked.tier), None)
     if step is None:
@@ -44,8 +44,12 @@ def answer(known: History, tiers: Mapping[str, Coverage], asked: Question, now: 
     if step.tier.window is None:
         yield "It is a helper that cuts time where several windows do, so it has no window of its own."
         return
-    found = windows_at(step.tier.window, instant)[-1]
-    yield from _about(known, tiers, step, found, now)
+    try:
+        found = windows_at(step.tier.window, instant)[-1]
+        said = list(_about(known, step, found, now))
+    except OverflowError:
+        said = ["Its window is not within the years 1 to 9999, beyond which there are no dates."]
+    yield from said
 
 
 def _reason(known: History, step: Step) -> str:
@@ -58,8 +62,8 @@ def _reason(known: History, step: Step) -> str:
     return f"'{label(step.tier)}' reads {read}; to read {other} would cost {more:,.2f} times as much. {step.why}"
 
 
-def _about(known: History, tiers: Mapping[str, Coverage], step: Step, window: Interval, now: int) -> Iterator[str]:
-    own = tiers[step.tier.name]
+def _about(known: History, step: Step, window: Interval, now: int) -> Iterator[str]:
+    own = known.tiers[step.tier.name]
     delay = known.rollup.delay.seconds
     yield f"The window is from {format_instant(window.start)} to {format_instant(window.end)}."
     run = own.run_at(window.end - 1, window.end)
@@ -73,7 +77,7 @@ def _about(known: History, tiers: Mapping[str, Coverage], step: Step, window: In
         yield f"That run read {done.reads or 'the raw rows'}, by the plan of its time."
     if step.reads is None:
         return
-    parent = tiers[step.reads]
+    parent = known.tiers[step.reads]
     if any(span.start < window.end and window.start < span.end for span in stale(own, parent)):
         yield f"It is stale: '{step.reads}' was written again since. The next run that reaches back so far mends it."
     elif parent.run_at(window.start, window.end) is None:

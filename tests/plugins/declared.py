@@ -87,6 +87,19 @@ def calls(folder: Path) -> list[list[str]]:
     return [[command, *rest] for command, _, *rest in map(json.loads, lines)]
 
 
+def running(program: Path) -> list[str]:
+    """The processes that run a program: the JVM and its Python."""
+    lines = list(Path("/proc").glob("[0-9]*/cmdline"))
+    return [str(file) for file in lines if str(program) in _read(file)]
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""  # it has ended meanwhile
+
+
 def place(task: BashOperator, application: Application) -> None:
     task.bash_command = shlex.join([sys.executable, application.file, *application.arguments]) + " "
 

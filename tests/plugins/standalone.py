@@ -31,11 +31,13 @@ class Instance:
         folder: All of it is there; DAGs in `dags`, what it says in `airflow.log`.
         address: Of its API.
         token: Whoever shows it may do everything.
+        spark: The server that its tasks go to.
     """
 
     folder: Path
     address: str
     token: str
+    spark: Server
 
     def asked(self, path: str, body: object = None, method: str = "") -> Any:  # noqa: ANN401 - what was answered
         """The answer of its API."""
@@ -113,7 +115,7 @@ def standalone(folder: Path) -> Generator[Instance]:
     try:
         server.start()
         token = awaited(lambda: _token(address, process), _log(folder).read_text)
-        yield Instance(folder, address, token)
+        yield Instance(folder, address, token, server)
     finally:
         process.send_signal(signal.SIGINT)
         with suppress(subprocess.TimeoutExpired):
@@ -144,8 +146,11 @@ def _settings(folder: Path, address: str, spark: int) -> Mapping[str, str]:
         "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": "0",
         "AIRFLOW__TRIGGERER__TRIGGERER_LOG_SERVER_PORT": "0",
         "AIRFLOW__SCHEDULER__ENABLE_HEALTH_CHECK": "False",
+        # On a machine that is busy with other things, five seconds are not enough for any answer.
+        "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": "60",
         "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(lineage),
         "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(server),
+        "AIRFLOW_CONN_HERE": json.dumps({"conn_type": "spark", "host": "local[1]"}),
         "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
     }
 

@@ -12,6 +12,7 @@ from airflow.providers.standard.operators.bash import BashOperator
 from airflow.sdk import DAG
 
 from stairwise_airflow import Application
+from stairwise_airflow.application import DELTA_CONF
 from stairwise_airflow.provider import OPTIONS
 from tests.plugins.declared import TRIPS
 
@@ -64,12 +65,15 @@ def test_each_platform_gets_the_program_and_its_arguments(names: dict[str, Any])
     assert livy.spark_params["file"] == "s3://jobs/run_plan.py"
     assert livy.spark_params["args"] == ARGUMENTS
     assert livy.spark_params["conf"]["spark.jars.packages"] == PACKAGES
-    kubernetes = SimpleNamespace(template_spec={"spark": {"spec": {"sparkVersion": "4.2.0"}}})
+    own = {"sparkVersion": "4.2.0", "sparkConf": {"spark.ui.enabled": "false"}}
+    kubernetes = SimpleNamespace(template_spec={"spark": {"spec": own}})
     names["on_kubernetes"](kubernetes, APPLICATION)
     assert kubernetes.template_spec["spark"]["spec"] == {
         "sparkVersion": "4.2.0",
         "mainApplicationFile": "s3://jobs/run_plan.py",
         "arguments": ARGUMENTS,
+        "sparkConf": {**DELTA_CONF, "spark.ui.enabled": "false"},
+        "deps": {"packages": [PACKAGES]},
     }
     bash = BashOperator(task_id="bash", bash_command="")
     names["in_bash"](bash, APPLICATION)

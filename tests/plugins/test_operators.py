@@ -122,7 +122,7 @@ def test_verify_fails_with_the_witness(known: Known, tmp_path: Path, capfd: pyte
             start="{{ data_interval_start }}", sample=3, witness=True,
         )  # fmt: skip
     assert known(dag).test(logical_date=SIX).state == "failed"
-    assert calls(tmp_path) == [["verify", "--start", "2026-03-01 05:00:00+00:00", "--sample", "3", "--witness"]]
+    assert calls(tmp_path) == [["verify", "--start", "2026-03-01T05:00:00Z", "--sample", "3", "--witness"]]
     assert "1h at 2026-03-01T05:00:00Z, {'zone_id': 7}: revenue is 12, and should be 13." in "".join(capfd.readouterr())
 
 
@@ -156,6 +156,29 @@ def test_the_sensor_waits_for_tiers_without_a_gap(
             mode="poke", timeout=0.01, poke_interval=0.01,
         )  # fmt: skip
     assert known(dag).test(logical_date=SIX).state == ("success" if is_there else "failed")
+
+
+def test_the_sensor_of_a_run_without_an_interval_waits_until_that_was_due(known: Known, tmp_path: Path) -> None:
+    answer = {"schema": "stairwise.status/1", "tiers": [{"name": "1h", "covered": [["2026-02-01", "2926-03-01"]]}]}
+    with DAG("sensor_now", schedule=None) as dag:
+        RollupStatusSensor(
+            task_id="wait", rollup=TRIPS, conn_id="connect", program=program(tmp_path, answer), tiers=["1h"],
+            mode="poke", timeout=0.01, poke_interval=0.01,
+        )  # fmt: skip
+    assert known(dag).test(logical_date=None).state == "success"
+
+
+def test_the_sensor_waits_for_no_tier_that_there_is_not(
+    known: Known, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    answer: dict[str, object] = {"schema": "stairwise.status/1", "tiers": []}
+    with hourly("sensor_unknown") as dag:
+        RollupStatusSensor(
+            task_id="wait", rollup=TRIPS, conn_id="connect", program=program(tmp_path, answer), tiers=["2h"]
+        )
+    assert known(dag).test(logical_date=SIX).state == "failed"
+    wanted = "there is no tier '2h'; the tiers are 15m, 1h, day_in_europe_paris. Hint: name one of them."
+    assert wanted in "".join(capfd.readouterr())
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,12 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from airflow.configuration import conf
+from airflow.providers_manager import ProvidersManager
+
+from stairwise.errors import UsageError
+from stairwise_airflow.provider import OPTIONS
+from stairwise_airflow.settings import Settings
 
 pytestmark = pytest.mark.airflow
 
@@ -106,3 +112,52 @@ def test_installed_its_command_line_is_one_of_airflows(tmp_path: Path, repositor
     file = str(repository / "dags" / "rollups" / "trips.yaml")
     plan = json.loads(airflow.run("-m", "airflow", "stairwise", "plan", file, "--json"))
     assert plan["rollup"] == "trips"
+
+
+def test_airflow_knows_the_section_of_the_configuration_with_its_defaults() -> None:
+    ProvidersManager().initialize_providers_configuration()  # type: ignore[no-untyped-call]  # as Airflow has it
+    assert {name: conf.get("stairwise", name) for name in OPTIONS} == {
+        name: option["default"] for name, option in OPTIONS.items()
+    }
+    assert list(conf.configuration_description["stairwise"]["options"]) == list(OPTIONS)
+
+
+def test_an_option_that_is_no_number_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW__STAIRWISE__MOST_PARTITION_EVENTS", "many")
+    with pytest.raises(UsageError) as caught:
+        Settings.read()
+    assert str(caught.value) == (
+        "[stairwise] most_partition_events = many: it is not a whole number. Hint: write 1000."
+    )
+
+
+@pytest.fixture
+def older(tmp_path: Path) -> Airflow:
+    """An Airflow that says it is another one, as its distribution would."""
+    folder = tmp_path / "older" / "apache_airflow_core-3.2.1.dist-info"
+    folder.mkdir(parents=True)
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: apache-airflow-core\nVersion: 3.2.1\n", "utf-8")
+    return Airflow(home=tmp_path, plugins=tmp_path / "none", path=str(folder.parent))
+
+
+OTHER = (
+    "Stairwise needs Airflow 3.3, and there is Airflow 3.2.1. "
+    "Hint: pip install 'stairwise[airflow]' brings the one that was tested."
+)
+
+
+def test_another_airflow_shows_which_one_is_needed_as_the_error_of_the_plugin(older: Airflow) -> None:
+    sources, problems, _ = json.loads(older.run("-c", LOAD_PLUGINS, str(older.plugins)))
+    assert sources == []
+    assert list(problems.values()) == [OTHER]
+
+
+def test_in_another_airflow_a_dag_is_told_which_one_is_needed(older: Airflow) -> None:
+    code = (
+        "from stairwise.errors import UsageError\n"
+        "try:\n"
+        "    from stairwise_airflow import RollupOperator\n"
+        "except UsageError as error:\n"
+        "    print(error)\n"
+    )
+    assert older.run("-c", code) == OTHER

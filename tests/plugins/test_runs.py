@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,9 +12,11 @@ import pytest
 from airflow.models.asset import AssetEvent, AssetModel
 from airflow.models.dagrun import DagRun
 from airflow.sdk import DAG, CronDataIntervalTimetable
+from airflow.sdk.types import TaskInstanceKey
 from airflow.utils.session import create_session
 from sqlalchemy import select
 
+from stairwise_airflow.links import ReportLink
 from tests.plugins.declared import REPORT, TRIPS, BashRollup, calls, program
 
 pytestmark = pytest.mark.airflow
@@ -75,6 +78,20 @@ def test_events_say_what_was_written(known: Known, tmp_path: Path) -> None:
     }
 
 
+def test_windows_without_rows_are_told_too_for_a_day_waits_for_all_of_its_hours(known: Known, tmp_path: Path) -> None:
+    document = json.loads(json.dumps(REPORT))
+    for tier in document["tiers"][:2]:
+        tier |= {"rows_written": 0, "windows_written": 0, "version": None}
+    begun = datetime.now(UTC)
+    assert known(dag_of("no_rows", HOURLY, program(tmp_path, document))).test(logical_date=SIX).state == "success"
+    assert events_since(begun) == {
+        ("trips/15m", None),
+        ("trips/1h", None),
+        ("trips/1h/windows", "2026-03-01T05:00:00"),
+        *(("trips/15m/windows", f"2026-03-01T05:{minute:02}:00") for minute in (0, 15, 30, 45)),
+    }
+
+
 def test_a_run_with_a_range_does_that_and_nothing_else(known: Known, tmp_path: Path) -> None:
     dag = known(dag_of("manual", HOURLY, program(tmp_path), tiers=["1h"], restate=True))
     conf = {"start": "2026-01-01T00:00:00Z", "end": "2026-02-01T00:00:00Z"}
@@ -118,3 +135,13 @@ def test_what_the_engine_says_fails_the_task(known: Known, tmp_path: Path, capfd
     assert told(run) is None
     said = "".join(capfd.readouterr())
     assert "Bash command failed" in said
+
+
+@pytest.mark.parametrize(("address", "below"), [("http://host:8080", ""), ("https://host/air/flow/", "/air/flow")])
+def test_the_report_is_found_below_another_path_too(monkeypatch: pytest.MonkeyPatch, address: str, below: str) -> None:
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", address)
+    task = BashRollup(task_id="rollup", rollup=TRIPS, bash_command="")
+    key = TaskInstanceKey("far", "rollup", "manual__2026-03-01T05:00:00+00:00")
+    assert ReportLink().get_link(task, ti_key=key) == (
+        f"{below}/dags/far/runs/manual__2026-03-01T05%3A00%3A00%2B00%3A00/plugin/rollup_run"
+    )

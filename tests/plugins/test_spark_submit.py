@@ -20,7 +20,7 @@ from stairwise_airflow.errors import refusal
 from stairwise_airflow.spark_settings import Submission, completed
 from stairwise_spark.session import SessionOptions, _own_settings  # pyright: ignore[reportPrivateUsage]
 from stairwise_spark.versions import DELTA_COORDINATE, SPARK
-from tests.plugins.declared import TRIPS
+from tests.plugins.declared import TRIPS, running
 
 pytestmark = pytest.mark.airflow
 
@@ -76,19 +76,6 @@ def test_what_is_killed_leaves_no_jvm(airflow_db: None, tmp_path: Path) -> None:
     while running(program) and time.monotonic() < deadline:
         time.sleep(0.2)
     assert not running(program)
-
-
-def running(program: Path) -> list[str]:
-    """The processes that run a program: the JVM and its Python."""
-    lines = list(Path("/proc").glob("[0-9]*/cmdline"))
-    return [str(file) for file in lines if str(program) in _read(file)]
-
-
-def _read(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""  # it has ended meanwhile
 
 
 def test_one_machine_gets_the_settings_of_a_session_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:

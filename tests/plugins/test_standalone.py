@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from tests.plugins.declared import TRIPS
+from tests.plugins.declared import TRIPS, running
 from tests.plugins.standalone import Instance, awaited, standalone
 
 pytestmark = [pytest.mark.airflow, pytest.mark.torture]  # minutes
@@ -29,7 +29,7 @@ from datetime import UTC, datetime, timedelta
 from airflow.sdk import DAG, CronDataIntervalTimetable, chain
 from stairwise_airflow import RollupMaintenanceOperator, RollupOperator, RollupStatusSensor, RollupVerifyOperator
 
-ROLLUP = {rollup!r}
+ROLLUP, SLOW = {rollup!r}, {slow!r}
 
 for name, first, last, catchup in (("schedule", 0, 1, True), ("history", 2, 4, False)):
     with DAG(
@@ -50,6 +50,21 @@ with DAG("care", schedule=None):
         RollupVerifyOperator(task_id="verify", rollup=ROLLUP),
         RollupMaintenanceOperator(task_id="maintain", rollup=ROLLUP),
     )
+
+for name, connection in (("slow", "spark_default"), ("slow_here", "here")):
+    with DAG(name, schedule=None):
+        RollupOperator(task_id="rollup", rollup=ROLLUP, program=SLOW, conn_id=connection)
+"""
+SLOW = """\
+import os
+from pathlib import Path
+from pyspark.sql import SparkSession
+from stairwise_spark.launch import interruptible
+
+with interruptible():
+    session = SparkSession.builder.getOrCreate()
+    Path(__file__).with_name("slow_here" if "PYSPARK_GATEWAY_PORT" in os.environ else "slow").touch()
+    session.sql("SELECT count(java_method('java.lang.Thread', 'sleep', 1000L)) FROM range(0, 600, 1, 2)").collect()
 """
 
 
@@ -62,11 +77,11 @@ def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
     write_deltalake(folder / "trips", rows)
     text = TRIPS.replace("lake/trips", f"{folder}/trips").replace("lake/rollups/trips", f"{folder}/out")
     (folder / "dags").mkdir()
-    (folder / "dags" / "trips.py").write_text(DAGS.replace("{rollup!r}", repr(text)), encoding="utf-8")
-    with standalone(folder) as running:
-        for dag in ("schedule", "care", "history"):
-            running.unpause(dag)
-        yield running
+    (folder / "slow.py").write_text(SLOW, encoding="utf-8")
+    dags = DAGS.replace("{rollup!r}", repr(text)).replace("{slow!r}", repr(str(folder / "slow.py")))
+    (folder / "dags" / "trips.py").write_text(dags, encoding="utf-8")
+    with standalone(folder) as started:
+        yield started
 
 
 def held(instance: Instance, tier: str) -> set[tuple[datetime, int, int]]:
@@ -105,6 +120,8 @@ def _named(dataset: Mapping[str, str]) -> tuple[str, str]:
 
 
 def test_schedule_history_and_what_is_done_again_end_in_true_tables(instance: Instance) -> None:
+    for dag in ("schedule", "care", "history"):
+        instance.unpause(dag)
     scheduled = instance.ended("schedule", 2)
     assert {run["run_type"] for run in scheduled} == {"scheduled"}
     for tier in TIERS:
@@ -147,3 +164,15 @@ def test_a_table_that_is_not_true_fails_the_check_with_what_differs(instance: In
     assert states == {"verify": "failed", "maintain": "upstream_failed"}
     assert "The tables differ from the source in 1 places." in instance.said("verify")
     assert "1h at 2026-03-01T01:00:00Z" in instance.said("verify")
+
+
+@pytest.mark.parametrize("dag", ["slow", "slow_here"])
+def test_a_task_that_is_marked_as_failed_leaves_nothing_behind(instance: Instance, dag: str) -> None:
+    instance.unpause(dag)
+    run, program = instance.triggered(dag), instance.folder / "slow.py"
+    awaited((instance.folder / dag).exists, instance.said)
+    # On the server, or in a JVM of its own.
+    awaited(lambda: instance.spark.is_busy() or len(running(program)) > 1, instance.said)
+    instance.asked(f"dags/{dag}/dagRuns/{run}/taskInstances/rollup", {"new_state": "failed"}, "PATCH")
+    awaited(lambda: not running(program) and not instance.spark.is_busy(), instance.said)
+    instance.ended(dag, 1, well=False)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
 
 from stairwise.windowing import Interval
 from stairwise_airflow.reports import Report, TierDone
-from stairwise_airflow.timeline import Cell, State, Written, cells, coverage, stale
+from stairwise_airflow.timeline import Cell, Coverage, State, Written, cells, coverages, stale
 
 pytestmark = pytest.mark.airflow
 
@@ -22,6 +23,10 @@ def report(*spans: tuple[int, int], tier: str = "1h") -> Report:
         rollup="trips", run_id="r", span=Interval(0, 1), tiers=(done,), rows_read=1, bytes_read=1, late_rows=0,
         seconds=1, startup_seconds=1,
     )  # fmt: skip
+
+
+def coverage(reports: list[Report], tier: str) -> Coverage:
+    return coverages(reports, [tier])[tier]
 
 
 def test_what_was_written_last_counts_and_what_was_written_again_is_known() -> None:
@@ -61,3 +66,12 @@ def test_what_a_run_wrote_of_the_parent_makes_nothing_stale_where_it_looked_afte
 
 def test_nothing_is_open() -> None:
     assert cells(coverage([], "1h"), (), Interval(0, 8), 4) == [Cell(Interval(0, 8), State.OPEN, is_rewritten=False)]
+
+
+def test_what_is_stale_of_three_years_of_hours_is_found_at_once() -> None:
+    runs = [report((hour, hour + 1)) for hour in range(3 * 365 * 24)]
+    found = coverage([*runs, report((100, 101), tier="parent")], "1h")
+    parent = coverages([*runs, report((100, 101))], ["1h"])["1h"]
+    begun = time.process_time()
+    assert stale(found, parent) == (Interval(100, 101),)
+    assert time.process_time() - begun < 1
