@@ -28,6 +28,7 @@ from stairwise.plan import Plan
 from stairwise.rollup import DeclaredWindow, Estimates, Layout
 from stairwise.tiers import Kind
 from stairwise.workload import Workload
+from tests.changed import but
 
 DENSE = Estimates(rows_per_day=1_000_000_000, distinct_keys=4)
 TRIPS = Rollup(
@@ -49,12 +50,12 @@ def changes(old: Rollup, new: Rollup) -> dict[tuple[str, str | None], Change]:
 
 
 def test_nothing_changes_by_policies_orders_and_other_words() -> None:
-    wanted = replace(
+    wanted = but(
         TRIPS,
         delay="1h",
         null_time="skip",
         keys=("kind", "zone"),
-        source=replace(SOURCE, retain="90 days"),
+        source=but(SOURCE, retain="90 days"),
         windows=("1h", "10m", DeclaredWindow.parse("1d as day")),
     )
     assert is_filled_alike(TRIPS, wanted)
@@ -69,7 +70,7 @@ def test_from_nothing_everything_is_added() -> None:
 
 
 def test_windows_and_columns_more_need_no_leave() -> None:
-    wanted = replace(
+    wanted = but(
         TRIPS,
         windows=("10m", "1h", "day", "6h"),
         aggregates={
@@ -91,13 +92,13 @@ def test_windows_and_columns_more_need_no_leave() -> None:
 
 
 def test_a_window_more_comes_from_a_finer_one() -> None:
-    found = changes(TRIPS, replace(TRIPS, windows=("10m", "1h", "day", "6h")))
+    found = changes(TRIPS, but(TRIPS, windows=("10m", "1h", "day", "6h")))
     assert found["add", "6h"].origin == "1h"
     assert found["add", "6h"].is_additive
 
 
 def test_what_goes_needs_leave() -> None:
-    wanted = replace(TRIPS, windows=("10m", "day"), aggregates={"trips": "count()", "revenue": "sum(tip)"})
+    wanted = but(TRIPS, windows=("10m", "day"), aggregates={"trips": "count()", "revenue": "sum(tip)"})
     found = changes(TRIPS, wanted)
     assert found["drop", "1h"].needs is Permission.DROP
     assert found["drop", "paid"].needs is Permission.DROP
@@ -110,14 +111,14 @@ def test_what_goes_needs_leave() -> None:
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"source": replace(SOURCE, table="lake.others")}, "source.table differs"),
-        ({"source": replace(SOURCE, zone="Asia/Tokyo", where="fare > 0")}, "source.zone and source.where differ"),
+        ({"source": but(SOURCE, table="lake.others")}, "source.table differs"),
+        ({"source": but(SOURCE, zone="Asia/Tokyo", where="fare > 0")}, "source.zone and source.where differ"),
         ({"keys": ("zone",)}, "keys differs"),
         ({"layout": Layout.ONE_TABLE}, "layout differs"),
     ],
 )
 def test_rows_that_mean_something_else_are_made_anew(given: dict[str, object], why: str) -> None:
-    wanted = replace(TRIPS, **given)
+    wanted = but(TRIPS, **given)
     found = changes(TRIPS, wanted)
     assert {action for action, _ in found} == {"rebuild"}
     assert {each.why for each in found.values()} == {why}
@@ -125,7 +126,7 @@ def test_rows_that_mean_something_else_are_made_anew(given: dict[str, object], w
 
 
 def test_another_name_for_a_window_is_no_other_window() -> None:
-    wanted = replace(TRIPS, windows=("10m", "day", DeclaredWindow.parse("60m", name="hourly")))
+    wanted = but(TRIPS, windows=("10m", "day", DeclaredWindow.parse("60m", name="hourly")))
     found = changes(TRIPS, wanted)
     assert found["rename", "hourly"].origin == "1h"
     assert not evolved(optimize(TRIPS), optimize(wanted)).is_additive
@@ -136,7 +137,7 @@ def test_another_name_for_a_window_is_no_other_window() -> None:
 
 
 def test_another_window_under_a_name_is_made_anew() -> None:
-    old, new = (replace(TRIPS, windows=("10m", DeclaredWindow.parse(text, name="long"))) for text in ("6h", "8h"))
+    old, new = (but(TRIPS, windows=("10m", DeclaredWindow.parse(text, name="long"))) for text in ("6h", "8h"))
     assert changes(old, new)["rebuild", "long"].needs is Permission.REBUILD
     wanted, before = Meaning.of(new), Meaning.of(old)
     assert before.holds(wanted)
@@ -145,7 +146,7 @@ def test_another_window_under_a_name_is_made_anew() -> None:
 
 
 def _with_helpers(*windows: str) -> Plan:
-    rollup = replace(TRIPS, windows=windows)
+    rollup = but(TRIPS, windows=windows)
     return optimize(rollup, Options(tiers=TiersAllowed.FACTOR))
 
 
@@ -163,7 +164,7 @@ def test_helpers_come_and_go_without_leave() -> None:
 
 def _cut(*windows: str) -> Plan:
     """A plan of windows with a helper of slices, which has a name that others have too."""
-    plan = optimize(replace(TRIPS, windows=windows))
+    plan = optimize(but(TRIPS, windows=windows))
     (name,) = [step.tier.name for step in plan.steps if step.tier.kind is Kind.COMPOSITE]
     steps = [replace(step, reads="cut") if step.reads == name else step for step in plan.steps]
     renamed = (replace(step, tier=replace(step.tier, name="cut")) if step.tier.name == name else step for step in steps)
@@ -182,9 +183,9 @@ def test_what_can_be_worked_out_of_states() -> None:
 
 
 def test_a_meaning_is_a_list_of_digests() -> None:
-    named = replace(TRIPS, windows=("10m", DeclaredWindow.parse("6h", name="long")))
+    named = but(TRIPS, windows=("10m", DeclaredWindow.parse("6h", name="long")))
     assert Meaning.decode(Meaning.of(named).encode()) == Meaning.of(named)
-    more = replace(TRIPS, aggregates={"trips": "count()"})
+    more = but(TRIPS, aggregates={"trips": "count()"})
     assert Meaning.of(TRIPS).holds(Meaning.of(more))
     assert not Meaning.of(more).holds(Meaning.of(TRIPS))
     with pytest.raises(CodecError, match="it is not a list of digests"):
@@ -213,9 +214,9 @@ def test_a_table_keeps_its_rows_as_long_as_a_coarser_one_needs_them(
     retain: str, source: str | None, lateness: str, needed: str | None
 ) -> None:
     """Which is no question where the source has them all the time."""
-    rollup = replace(
+    rollup = but(
         TRIPS,
-        source=replace(SOURCE, retain=source),
+        source=but(SOURCE, retain=source),
         windows=("10m", DeclaredWindow.parse("1h", retain=retain), "day"),
         lateness=lateness,
     )
@@ -227,9 +228,9 @@ def test_a_table_keeps_its_rows_as_long_as_a_coarser_one_needs_them(
 
 
 def test_slices_are_needed_too() -> None:
-    rollup = replace(
+    rollup = but(
         TRIPS,
-        source=replace(SOURCE, retain="1 day"),
+        source=but(SOURCE, retain="1 day"),
         windows=(DeclaredWindow.parse("1m", retain="1 day"), "20m", "30m", "50m"),
         lateness="2 days",
         estimates=Estimates(rows_per_day=100_000_000, distinct_keys=100_000),
@@ -239,9 +240,9 @@ def test_slices_are_needed_too() -> None:
 
 
 def test_late_rows_that_change_nothing_need_nothing() -> None:
-    rollup = replace(
+    rollup = but(
         TRIPS,
-        source=replace(SOURCE, retain="1 day"),
+        source=but(SOURCE, retain="1 day"),
         windows=("10m", DeclaredWindow.parse("1h", retain="2 days"), "day"),
         late="ignore",
         lateness="7 days",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,7 @@ from stairwise_spark.engine import History, Request, run
 from stairwise_spark.report import ChunkDone, RunReport
 from stairwise_spark.scope import Due
 from stairwise_spark.verify import Check, verify
+from tests.changed import but
 
 pytestmark = pytest.mark.spark
 
@@ -86,15 +87,11 @@ def world(spark: SparkSession, tmp_path: Path) -> World:
 
 
 def with_windows(rollup: Rollup, *windows: str) -> Rollup:
-    return replace_(rollup, windows=windows)
+    return but(rollup, windows=windows)
 
 
 def with_aggregates(rollup: Rollup, **aggregates: str) -> Rollup:
-    return replace_(rollup, aggregates={name: str(each) for name, each in rollup.aggregates} | aggregates)
-
-
-def replace_(rollup: Rollup, **given: object) -> Rollup:
-    return replace(rollup, **given)
+    return but(rollup, aggregates={name: str(each) for name, each in rollup.aggregates} | aggregates)
 
 
 def actions(applied: Applied) -> list[tuple[str, str | None, str | None]]:
@@ -102,7 +99,7 @@ def actions(applied: Applied) -> list[tuple[str, str | None, str | None]]:
     found = applied.difference.to_json()["changes"]
     assert isinstance(found, list)
     told = [each for each in found if isinstance(each, dict) and each["action"] != "keep"]
-    return [(str(each["action"]), each["column"] or each["tier"], each["from"]) for each in told]  # type: ignore[misc]
+    return [(str(each["action"]), each["column"] or each["tier"], each["from"]) for each in told]
 
 
 def read(applied: Applied) -> int:
@@ -132,12 +129,12 @@ def test_what_is_there_already_costs_no_scan(world: World) -> None:
     assert "mean" in world.columns("6h")
 
     written = world.writes("1h")
-    wanted = replace_(wanted, windows=("10m", "6h", "2h", "day", DeclaredWindow.parse("1h", name="hourly")))
+    wanted = but(wanted, windows=("10m", "6h", "2h", "day", DeclaredWindow.parse("1h", name="hourly")))
     assert actions(world.changed(wanted)) == [("rename", "hourly", "1h")]
     assert world.writes("hourly") == written
     assert not Path(str(world.rollup.target), "1h").exists()
 
-    wanted = replace_(wanted, delay="1h", null_time="skip", estimates=Estimates(rows_per_day=5))
+    wanted = but(wanted, delay="1h", null_time="skip", estimates=Estimates(rows_per_day=5))
     assert not world.fill(wanted).wrote_anything
     world.check(wanted)
 
@@ -150,7 +147,7 @@ def test_what_nobody_can_supply_is_filled_from_the_events_and_what_goes_has_to_b
     assert read(done) >= 20 * 24 * DAYS
     world.check(wanted)
 
-    wanted = replace_(
+    wanted = but(
         world.rollup, windows=("10m", "6h"), aggregates={"trips": "count()", "paid": "count(fare)", "most": "max(tip)"}
     )
     with pytest.raises(UsageError, match=r"drop revenue .*drop 1h .*--allow-drop"):
@@ -168,7 +165,7 @@ def test_what_nobody_can_supply_is_filled_from_the_events_and_what_goes_has_to_b
     world.changed(wanted, frozenset({Permission.REBUILD}))
     world.check(wanted)
     with pytest.raises(UsageError, match="choose another target"):
-        world.changed(replace_(wanted, layout=Layout.ONE_TABLE), BOTH)
+        world.changed(but(wanted, layout=Layout.ONE_TABLE), BOTH)
 
 
 def test_runs_of_the_old_declaration_go_on_until_the_switch_and_are_made_up_for(world: World) -> None:
@@ -176,6 +173,7 @@ def test_runs_of_the_old_declaration_go_on_until_the_switch_and_are_made_up_for(
     world.fill()
     wanted = with_aggregates(world.rollup, most="max(tip)")
     found = difference(world.spark, wanted)
+    ran = False
 
     def meanwhile(event: object) -> None:
         nonlocal ran
@@ -185,7 +183,6 @@ def test_runs_of_the_old_declaration_go_on_until_the_switch_and_are_made_up_for(
             world.add(range(5, 6), value=9)
             assert world.fill(world.rollup).wrote_anything
 
-    ran = False
     apply(world.spark, found, progress=meanwhile)
     assert ran
     world.fill(wanted)
@@ -193,16 +190,16 @@ def test_runs_of_the_old_declaration_go_on_until_the_switch_and_are_made_up_for(
 
 
 def test_rows_that_mean_something_else_are_made_anew(world: World) -> None:
-    first = replace_(world.rollup, windows=("10m", "1h", DeclaredWindow.parse("6h", name="long")))
+    first = but(world.rollup, windows=("10m", "1h", DeclaredWindow.parse("6h", name="long")))
     world.fill(first)
     before = world.writes("10m")
-    wanted = replace_(first, windows=("10m", "1h", DeclaredWindow.parse("8h", name="long")))
+    wanted = but(first, windows=("10m", "1h", DeclaredWindow.parse("8h", name="long")))
     done = world.changed(wanted, frozenset({Permission.REBUILD}))
     assert ("rebuild", "long") in [each[:2] for each in actions(done)]
     assert world.writes("10m") == before
     world.check(wanted)
-    keyless = replace_(wanted, keys=())
-    for other in (keyless, replace_(keyless, source=replace(wanted.source, where="fare > 3"))):
+    keyless = but(wanted, keys=())
+    for other in (keyless, but(keyless, source=but(wanted.source, where="fare > 3"))):
         with pytest.raises(ChangedError, match="rebuild 10m"):
             world.fill(other)
         with pytest.raises(UsageError, match="--allow-rebuild"):
@@ -212,9 +209,9 @@ def test_rows_that_mean_something_else_are_made_anew(world: World) -> None:
 
 
 def test_in_one_table_too(world: World) -> None:
-    first = replace_(world.rollup, layout=Layout.ONE_TABLE)
+    first = but(world.rollup, layout=Layout.ONE_TABLE)
     world.fill(first)
-    wanted = replace_(
+    wanted = but(
         with_aggregates(first, mean="avg(fare)"),
         windows=("10m", "2h", DeclaredWindow.parse("1h", name="hourly")),
     )
@@ -225,11 +222,11 @@ def test_in_one_table_too(world: World) -> None:
 def test_a_helper_that_is_declared_now_is_taken_as_it_is(world: World) -> None:
     options = Options(tiers=TiersAllowed.FACTOR)
     dense = Estimates(rows_per_day=10_000_000_000, distinct_keys=4)
-    first = replace_(world.rollup, windows=("20m", "30m", "50m"), estimates=dense)
+    first = but(world.rollup, windows=("20m", "30m", "50m"), estimates=dense)
     plan = optimize(first, options)
     run(world.spark, plan, Request())
     (helper,) = [step.tier for step in plan.steps if step.tier.kind is Kind.FACTOR]
-    wanted = replace_(first, windows=("20m", "30m", "50m", helper.text))
+    wanted = but(first, windows=("20m", "30m", "50m", helper.text))
     done = apply(world.spark, difference(world.spark, wanted, options))
     assert ("add", helper.name, helper.name) in actions(done)
     assert read(done) == 0
