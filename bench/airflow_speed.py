@@ -17,6 +17,7 @@ from events import FOLDER
 from runs import Row, slower
 
 if TYPE_CHECKING:
+    from airflow.models.dagrun import DagRun
     from airflow.sdk import DAG
 
 HOME = FOLDER / "airflow"
@@ -54,7 +55,7 @@ def parsing() -> Iterator[Row]:
             seconds: list[float] = []
             for _ in range(7):
                 started = time.perf_counter()
-                DagSerialization.to_dict(_dag(texts, is_group=is_group))
+                DagSerialization.to_dict(_dag(texts, is_group=is_group))  # pyright: ignore[reportUnknownMemberType]
                 seconds.append(time.perf_counter() - started)
             what = "a task for each tier" if is_group else "one task"
             goal = "" if is_group else GOAL_PARSED_MS.get(windows, "")
@@ -94,9 +95,11 @@ def hourly_tasks() -> Iterator[Row]:
 
 def _hour(dag: DAG, until: datetime) -> tuple[float, float, float, float]:
     """The seconds of the task, of the session's start, of the engine's work, and from the task's start to a tier."""
-    run = dag.test(logical_date=until)
+    run: DagRun = dag.test(logical_date=until)  # pyright: ignore[reportUnknownMemberType]  # as Airflow has it
     (task,) = run.get_task_instances()
     report: dict[str, Any] = task.xcom_pull(task_ids="rollup")
+    if task.start_date is None or task.end_date is None:
+        raise AssertionError(f"{task} has not run.")
     whole = (task.end_date - task.start_date).total_seconds()
     first = min(tier["seconds"] for tier in report["tiers"] if tier["rows_written"])
     before = whole - report["seconds"]

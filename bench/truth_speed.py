@@ -34,7 +34,7 @@ from stairwise_spark.engine import Due, Request, run
 from stairwise_spark.expressions import direct
 from stairwise_spark.maintain import Upkeep, maintain
 from stairwise_spark.report import RunReport
-from stairwise_spark.session import SessionOptions, open_session
+from stairwise_spark.session import SessionOptions, open_session, sql
 from stairwise_spark.source import open_source
 from stairwise_spark.status import status
 
@@ -303,7 +303,7 @@ class Sorted:
     @classmethod
     def of(cls, folder: Path, time_: str) -> Sorted:
         """All rows of a Delta table."""
-        rows = DeltaTable(str(folder)).to_pyarrow_table().sort_by(time_)
+        rows = DeltaTable(str(folder)).to_pyarrow_table().sort_by(time_)  # pyright: ignore[reportUnknownMemberType]
         return cls(rows, rows[time_].to_numpy().astype("datetime64[s]").astype(np.int64))
 
     def between(self, start: int, end: int) -> pa.Table:
@@ -406,7 +406,7 @@ def changed(spark: SparkSession) -> Iterator[Row]:
     if size < GIGABYTE:
         raise AssertionError(f"the file has {size:,} bytes only.")
     update = "UPDATE {0} SET v = v + 1 WHERE k = 0 AND ts = timestamp_seconds({1})"
-    spark.sql(update.format(f"delta.`{stage.source}`", START + 7 * HOUR))
+    sql(spark, update.format(f"delta.`{stage.source}`", START + 7 * HOUR))
     seconds, report = timed(partial(stage.run, 24))
     slices = next(tier.windows for tier in report.tiers if tier.name == "1m")
     yield f"UPDATE of one row in a file of {size / GIGABYTE:.1f} GB: slices written again", f"{slices}", "", "", "1"

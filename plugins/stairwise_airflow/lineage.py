@@ -30,7 +30,7 @@ def lineage(rollup: Rollup, report: Report) -> OperatorLineage[Dataset, RunFacet
             done = written.setdefault(_table(rollup, tier.name), [0, 0])
             done[0] += tier.rows
             done[1] += tier.bytes
-    return OperatorLineage(
+    return OperatorLineage(  # pyright: ignore[reportUnknownArgumentType]  # of a version without types
         inputs=[InputDataset(*dataset(source), inputFacets={"inputStatistics": read})] if source else [],
         outputs=[
             OutputDataset(

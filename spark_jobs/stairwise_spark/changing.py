@@ -331,7 +331,7 @@ class _Change:
         ends = trusted(state.coverage)
         rows = within(self.old.stored(origin, state.version), F.unix_micros("window_end") - F.lit(1), ends)
         before = {} if self.evolution.running is None else _aggregates(self.evolution.running)
-        there = {name for name, aggregate in before.items() if name in rows.columns}
+        there = {name for name in before if name in rows.columns}
         is_declared = tier.kind is Kind.DECLARED
         results = [
             column(name) if name in there and before[name] == str(aggregate) else lowered(aggregate, self.content.types)

@@ -44,8 +44,8 @@ def counted(spark: SparkSession, rollup: Rollup) -> tuple[Plan, Counted]:
 
 def _ends(rows: DataFrame) -> Interval | None:
     """The ends of the first window and of the last one; None: there is none."""
-    first, last = rows.agg(*(F.unix_seconds(each("window_end")) for each in (F.min, F.max))).collect()[0]
-    return None if first is None else Interval(first, last)
+    bounds = rows.agg(*(F.unix_seconds(each("window_end")) for each in (F.min, F.max))).collect()[0]
+    return None if bounds[0] is None else Interval(bounds[0], bounds[1])
 
 
 def _within(rows: DataFrame, span: Interval) -> DataFrame:

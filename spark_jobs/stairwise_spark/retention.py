@@ -46,8 +46,8 @@ def extent(plan: Plan, source: PinnedSource, storage: Storage) -> Interval:
         rows = storage.stored(coarsest, storage.known[coarsest].version)
         bounds = F.unix_seconds(F.min("window_start")), F.unix_seconds(F.max("window_end"))
         with translating(f"tier {coarsest}"):
-            first, last = rows.agg(*bounds).collect()[0]
-        found.append(None if first is None else Interval(first, last))
+            ends = rows.agg(*bounds).collect()[0]
+        found.append(None if ends[0] is None else Interval(ends[0], ends[1]))
     known = [each for each in found if each is not None]
     return Interval(min((each.start for each in known), default=0), max((each.end for each in known), default=0))
 

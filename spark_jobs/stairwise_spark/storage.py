@@ -164,7 +164,8 @@ class Storage:
         are_new = [self._make(place, definition) for place, definition in first]
         with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
             ledger = pool.submit(self._make_ledger)
-            are_new += pool.map(lambda other: self._make(*other), others)
+            rest = [pool.submit(self._make, place, definition) for place, definition in others]
+            are_new += [each.result() for each in rest]
             ledger.result()
         self._is_made = schemas.keys() >= self.tiers.keys()
         if self._is_made and all(are_new):

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from stairwise import Options, Rollup, Source, TiersAllowed, optimize
 from stairwise.errors import ChangedError, UsageError
 from stairwise.evolution import Permission
+from stairwise.json_fields import Json
 from stairwise.rollup import DeclaredWindow, Estimates, Layout
 from stairwise.tiers import Kind
 from stairwise_spark.changing import Applied, apply
@@ -94,12 +95,12 @@ def with_aggregates(rollup: Rollup, **aggregates: str) -> Rollup:
     return but(rollup, aggregates={name: str(each) for name, each in rollup.aggregates} | aggregates)
 
 
-def actions(applied: Applied) -> list[tuple[str, str | None, str | None]]:
+def actions(applied: Applied) -> list[tuple[Json, Json, Json]]:
     """What is done to tables and columns, but for what is kept."""
     found = applied.difference.to_json()["changes"]
     assert isinstance(found, list)
     told = [each for each in found if isinstance(each, dict) and each["action"] != "keep"]
-    return [(str(each["action"]), each["column"] or each["tier"], each["from"]) for each in told]
+    return [(each["action"], each["column"] or each["tier"], each["from"]) for each in told]
 
 
 def read(applied: Applied) -> int:
