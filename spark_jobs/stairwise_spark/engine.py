@@ -238,7 +238,7 @@ class _Run:
         due = self.findings.due
         changed = self._changed()
         if not (self.request.is_dry or self.request.accepts_deletes):
-            check_deletes(self.plan, self.source, self.storage, self.findings)
+            check_deletes(self.plan, self.rollup.deletes, self.source, self.storage, self.findings)
         found = self._pieces() if self.content is not None else []
         whole = hull(joined(span for spans in self._ends(due).values() for span in spans))
         if not self.request.is_dry and found:

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from stairwise import Rollup, Source, optimize
 from stairwise.rollup import DeclaredWindow, Estimates
+from stairwise.share import Share
 from stairwise_spark.changing import apply
 from stairwise_spark.difference import difference
 from stairwise_spark.engine import Due, History, Request, run
@@ -160,13 +161,18 @@ def test_a_source_that_was_emptied_stops_the_run_until_somebody_says_so(world: W
     assert world.run().wrote_anything
     assert world.total("1h") == before // 2
     world.delete(world.older_than(4))
-    with pytest.raises(
-        DeletesError, match=r"384 windows of 1h would lose all|windows of 1h would lose all of their rows"
-    ):
-        world.run()
+    for share in ("10%", "66.5%"):
+        rollup = replace(world.rollup, deletes=Share.parse(share))
+        with pytest.raises(DeletesError, match=rf"^192 of 288 windows of 1h would lose .* rows, more than {share}: "):
+            world.run(rollup)
     assert world.total("1h") == before // 2
-    world.run(accepts=True)
+    world.run(replace(world.rollup, deletes=Share.parse("67%")))  # two of three
     assert world.total("1h") == world.total("day") == 24 * 4
+    world.delete(world.older_than(2))
+    with pytest.raises(DeletesError, match="48 of 96 windows"):
+        world.run()
+    world.run(accepts=True)
+    assert world.total("1h") == world.total("day") == 24 * 2
 
 
 def _told(report: RunReport) -> str:
