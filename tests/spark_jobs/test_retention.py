@@ -10,9 +10,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from stairwise import Rollup, Source, optimize
+from stairwise import Aggregate, Rollup, Source, optimize
 from stairwise.rollup import DeclaredWindow, Estimates
 from stairwise.share import Share
+from stairwise.span import Span
 from stairwise_spark.changing import apply
 from stairwise_spark.difference import difference
 from stairwise_spark.engine import Due, History, Request, run
@@ -85,12 +86,12 @@ def world(spark: SparkSession, tmp_path: Path) -> World:
 def kept(rollup: Rollup, span: str, **windows: str) -> Rollup:
     """The same, over a source that drops what is older, into tables that do."""
     declared = tuple(DeclaredWindow.parse(each.text, retain=windows.get(f"of_{each.name}")) for each in rollup.windows)
-    source = replace(rollup.source, retain=span) if span else rollup.source
+    source = replace(rollup.source, retain=Span.parse(span)) if span else rollup.source
     return replace(rollup, source=source, windows=declared)
 
 
 def test_what_the_source_drops_within_its_retention_is_history(world: World) -> None:
-    """Neither run nor late rows make windows of half of their events; a late row there is counted."""
+    """Neither run nor late rows make windows of half of their events; a late row there is merged."""
     rollup = kept(world.rollup, "5 days")
     world.run(rollup, all_of_it=True)
     before = world.total("1h")
@@ -100,9 +101,9 @@ def test_what_the_source_drops_within_its_retention_is_history(world: World) -> 
     world.add(9, count=3)
     world.add(1, count=4)
     report = world.run(rollup)
-    assert (report.late_rows, report.unrepairable_rows) == (7, 3)
-    assert world.total("1h") == world.total("day") == before + 4
-    assert "3 rows came for windows of which the source has dropped rows" in _told(report)
+    assert (report.late_rows, report.repaired_rows, report.unrepairable_rows) == (7, 3, 0)
+    assert world.total("1h") == world.total("day") == before + 7
+    assert "3 rows came for windows of which the source has dropped rows, and were merged" in _told(report)
     assert verify(world.spark, optimize(rollup), Check()).total == 0
 
 
@@ -120,7 +121,7 @@ def test_a_column_of_events_that_are_gone_says_from_when_on_it_is_filled(world: 
     world.run(rollup, all_of_it=True)
     before = {tier: world.total(tier) for tier in ("1h", "day", "4_days")}
     world.delete(world.older_than(5))
-    wanted = replace(rollup, aggregates={"trips": "count()", "revenue": "sum(fare)", "most": "max(fare)"})
+    wanted = replace(rollup, aggregates=(*rollup.aggregates, ("most", Aggregate.parse("max(fare)"))))
     apply(world.spark, difference(world.spark, wanted))
     assert {tier: world.total(tier) for tier in before} == before
     said = status(world.spark, optimize(wanted)).to_json()["valid_from"]
@@ -146,7 +147,7 @@ def test_tables_drop_what_was_kept_long_enough_and_coarser_ones_stay(world: Worl
     report = world.run(rollup)
     assert not report.wrote_anything
     assert 48 * 6 <= world.total("1h") < 48 * 8
-    assert "expired" in status(world.spark, optimize(rollup)).to_json()["tiers"][0]  # type: ignore[index]
+    assert "expired" in status(world.spark, optimize(rollup)).to_json()["tiers"][0]  # type: ignore[index, operator]
     world.add(10, count=4)
     world.run(rollup)
     assert world.total("day") == 48 * DAYS + 4
