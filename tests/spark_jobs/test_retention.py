@@ -134,8 +134,13 @@ def test_a_column_of_events_that_are_gone_says_from_when_on_it_is_filled(world: 
     assert hours.where(F.isnotnull("most")).count() >= 4 * 48
     assert "of windows from" in str(hours.schema["most"].metadata["comment"])
     world.add(1, count=4, value=1_000)
-    assert world.run(wanted).wrote_anything
+    world.add(9, count=2, value=2_000)
+    assert world.run(wanted).repaired_rows == 2
     assert world.table("4_days").where((F.col("window_start") < since) & F.isnotnull("most")).isEmpty()
+    hours = world.table("1h").where(F.col("window_start") < since)
+    (state,) = (name for name in hours.columns if name.startswith("_max"))
+    assert hours.where(F.isnotnull("most") | F.isnotnull(state)).isEmpty()
+    assert hours.where(F.col("revenue") >= 2_000).count() == 2
     assert verify(world.spark, optimize(wanted), Check()).total == 0
     assert not difference(world.spark, wanted).is_anything
 
