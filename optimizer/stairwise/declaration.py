@@ -43,7 +43,8 @@ REQUIRED = {
 }
 KEYS = (
     *("rollup", "source", "keys", "aggregates", "windows", "target"),
-    *("lateness", "late", "null_time", "partial", "delay", "future", "lookback", "start", "layout", "estimates"),
+    *("lateness", "late", "deletes", "null_time", "partial", "delay", "future", "lookback", "start", "layout"),
+    "estimates",
 )
 _KEY_HINTS = {
     **dict.fromkeys(SOURCE_READERS, "it belongs to source."),

@@ -31,6 +31,7 @@ from stairwise.names import (
     text_of,
     window_name,
 )
+from stairwise.share import Share, parse_most
 from stairwise.span import Span, parse_limit
 from stairwise.window import LONGEST_MONTHS, CalendarSpan, CalendarWindow, CumulateWindow, FixedWindow, Unit, Window
 from stairwise.window_text import parse_named, table_name
@@ -129,6 +130,9 @@ SOURCE_FORMS: Mapping[str, Form] = {
 POLICY_FORMS: Mapping[str, Form] = {
     "lateness": _span_form(parse_limit),
     "late": choice_form(Late, "late"),
+    "deletes": Form(
+        types=(Share, NoneType), wanted="a share", hint="give one as text, such as '10%'.", read=parse_most
+    ),
     "null_time": choice_form(NullTime, "null_time"),
     "delay": Form(types=(Duration,), wanted="a duration", hint="give one as text, such as '10m'.", read=Duration.parse),
     "future": _span_form(parse_limit),

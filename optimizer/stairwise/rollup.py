@@ -40,6 +40,7 @@ from stairwise.names import (
     text_of,
 )
 from stairwise.rules import check_lateness, check_start, check_target, clashes
+from stairwise.share import Share
 from stairwise.span import Lookback, Span
 from stairwise.window_text import table_name
 
@@ -57,6 +58,7 @@ __all__ = [
     "Lookback",
     "NullTime",
     "Rollup",
+    "Share",
     "Source",
     "Span",
     "TimeUnit",
@@ -84,6 +86,7 @@ class Rollup:
         target: Where the tables go: a directory or a schema.
         lateness: How late a row may be and still be corrected; None is any.
         late: What becomes of a window when a row comes for it later.
+        deletes: Which share of the windows may lose all of their rows in one run; None is any.
         null_time: What becomes of rows without a time.
         partial: Whether windows that have not ended are written too.
         delay: How long after its end a window is due.
@@ -102,6 +105,7 @@ class Rollup:
     target: str | Catalog
     lateness: Span | None
     late: Late
+    deletes: Share | None
     null_time: NullTime
     partial: bool
     delay: Duration
@@ -122,6 +126,7 @@ class Rollup:
         target: Catalog | str,
         lateness: Span | str | None = "any",
         late: Late | str = Late.CORRECT,
+        deletes: Share | str | None = "10%",
         null_time: NullTime | str = NullTime.FAIL,
         partial: bool = False,
         delay: Duration | str = "0s",
@@ -133,9 +138,9 @@ class Rollup:
     ) -> None:
         given: Mapping[str, object] = {
             "name": name, "source": source, "keys": keys, "aggregates": aggregates, "windows": windows,
-            "target": target, "lateness": lateness, "late": late, "null_time": null_time, "partial": partial,
-            "delay": delay, "future": future, "lookback": () if lookback is None else lookback, "start": start,
-            "layout": layout, "estimates": Estimates() if estimates is None else estimates,
+            "target": target, "lateness": lateness, "late": late, "deletes": deletes, "null_time": null_time,
+            "partial": partial, "delay": delay, "future": future, "lookback": () if lookback is None else lookback,
+            "start": start, "layout": layout, "estimates": Estimates() if estimates is None else estimates,
         }  # fmt: skip
         for field, take in _TAKERS.items():
             object.__setattr__(self, field, take(given[field], field))
@@ -220,6 +225,7 @@ class Rollup:
             "target": {"catalog": self.target.schema} if isinstance(self.target, Catalog) else self.target,
             "lateness": "any" if self.lateness is None else str(self.lateness),
             "late": self.late.value,
+            "deletes": "any" if self.deletes is None else str(self.deletes),
             "null_time": self.null_time.value,
             "partial": self.partial,
             "delay": str(self.delay),
@@ -235,6 +241,7 @@ class Rollup:
 _DEFAULTS: Mapping[str, Value] = {
     "lateness": "any",
     "late": "correct",
+    "deletes": "10%",
     "null_time": "fail",
     "delay": "0s",
     "future": "any",

@@ -35,7 +35,7 @@ from stairwise_spark.applied import changed
 from stairwise_spark.compute import IS_PARTIAL, Content, events, schemas
 from stairwise_spark.coverage import Claim, Coverage, State
 from stairwise_spark.difference import Difference, difference
-from stairwise_spark.errors import translating
+from stairwise_spark.errors import BusyError, translating
 from stairwise_spark.expressions import argument_types, direct, lowered
 from stairwise_spark.grid import within
 from stairwise_spark.ledger import Known
@@ -365,10 +365,13 @@ class _Change:
         columns = [each.column for each in self.evolution.of(Action.FILL) if each.column is not None]
         if not lost or not columns:
             return {}
-        states = storage.states()
+        # Runs of the old declaration may have added late rows meanwhile: what is claimed is never older than the rows.
+        states, newest = storage.states(), self.old.states()
         kept: dict[str, State] = {}
-        for tier in lost.keys() & self.states.keys() & states.keys():
-            known = (self.states[tier].coverage.within(span).stretches for span in lost[tier])
+        for tier in lost.keys() & newest.keys() & states.keys():
+            if states[tier].version != newest[tier].version:
+                raise BusyError(f"tier {tier}: a run writes it just now.", hint="apply again.")
+            known = (newest[tier].coverage.within(span).stretches for span in lost[tier])
             before = Coverage.over(each for stretches in known for each in stretches)
             kept[tier] = State(states[tier].version, states[tier].coverage.overlaid(before))
         storage.record(self.run, kept)

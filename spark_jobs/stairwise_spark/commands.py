@@ -275,7 +275,7 @@ def _parser(name: str, description: str) -> Parser:
         "--apply-additive", action="store_true", help="before, add what a changed declaration has more, if nothing goes"
     )
     parser.add_argument(
-        "--accept-deletes", action="store_true", help="though more than 10 %% of the windows lose all of their rows"
+        "--accept-deletes", action="store_true", help="though more windows lose all of their rows than is declared"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument("--report", metavar="FOLDER", help="write the document there too, for others to read")

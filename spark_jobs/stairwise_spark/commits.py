@@ -33,7 +33,10 @@ _PATHS = "path: string, dataChange: boolean, size: bigint, stats: string, partit
 _VECTOR = "storageType: string, pathOrInlineDv: string, offset: int, cardinality: bigint"
 _FILE = f"struct<{_PATHS}, deletionVector: struct<{_VECTOR}>>"
 _TABLE = "struct<id: string, schemaString: string, configuration: map<string, string>>"
-_LINES = f"add {_FILE}, remove {_FILE}, cdc struct<size: bigint>, metaData {_TABLE}"
+_INFO = "struct<operation: string>"
+_LINES = f"add {_FILE}, remove {_FILE}, cdc struct<size: bigint>, metaData {_TABLE}, commitInfo {_INFO}"
+# What brings rows that were not there before, if it only adds files; RESTORE brings back old ones.
+_BRINGING = ("WRITE", "STREAMING UPDATE", "MERGE", "COPY INTO")
 # Statistics cut times to milliseconds.
 _CUT = 1_000
 
@@ -85,10 +88,34 @@ def read_commits(spark: SparkSession, table: Described, since: int, version: int
     return lines.select("*", F.substring(name, 1, 20).cast("bigint").alias("version"))
 
 
-def changed_files(lines: DataFrame, time: LoggedTime, within: Sequence[Interval]) -> DataFrame:
+def told_apart(lines: DataFrame) -> DataFrame:
+    """The lines, each with `is_append`: whether its commit brought rows, and did nothing else to any."""
+    file = F.coalesce("add", "remove")
+    is_whole = F.isnotnull("add") & F.isnull("add.deletionVector.storageType")
+    commits = lines.groupBy(F.col("version").alias("_of")).agg(
+        F.max("commitInfo.operation").isin(*_BRINGING).alias("_brings"),
+        F.bool_and(F.when(F.isnotnull(file) & _changes(file), is_whole)).alias("_adds"),
+    )
+    is_append = F.coalesce(F.col("_brings") & F.col("_adds"), F.lit(False))  # noqa: FBT003 - a literal
+    apart = lines.join(F.broadcast(commits), F.col("version") == F.col("_of"))
+    return apart.withColumn("is_append", is_append).drop("_of", "_brings", "_adds")
+
+
+def _changes(file: Column) -> Column:
+    """Whether rows changed by what is said of a file."""
+    return F.coalesce(file["dataChange"], F.lit(True))  # noqa: FBT003 - a literal
+
+
+def changed_files(lines: DataFrame, time: LoggedTime, within: Sequence[Interval], *apart: str) -> DataFrame:
     """The files whose rows came or went and may lie within some spans; rows that :func:`file_of` reads.
 
     The one without a path has all that the commits say of the table's `schemas`.
+
+    Args:
+        lines: Of the commits.
+        time: Of the events.
+        within: The spans.
+        apart: Columns of the lines; what they tell apart counts by itself.
     """
     file = F.coalesce("add", "remove")
     vector = file["deletionVector"]
@@ -96,16 +123,17 @@ def changed_files(lines: DataFrame, time: LoggedTime, within: Sequence[Interval]
         file["path"].alias("path"),
         F.concat_ws("@", vector["storageType"], vector["pathOrInlineDv"], vector["offset"].cast("string")).alias("dv"),
         F.when(F.isnotnull("add"), 1).otherwise(-1).alias("sign"),
-        F.coalesce(file["dataChange"], F.lit(True)).alias("changes"),  # noqa: FBT003 - a literal
+        _changes(file).alias("changes"),
         *(file[each].alias(each) for each in ("size", "stats", "partitionValues")),
         vector["cardinality"].alias("deleted"),
         F.col("metaData.schemaString").alias("schema"),
         "version",
+        *apart,
     )
     # Of one commit, what is removed comes before what is added.
     order = F.struct("version", "sign")
     is_added = F.col("sign") > 0
-    files = actions.groupBy("path", "dv").agg(
+    files = actions.groupBy("path", "dv", *apart).agg(
         F.sum(F.when(F.col("changes"), F.col("sign")).otherwise(0)).alias("net"),
         (F.min_by("sign", order) < 0).alias("was_there"),
         (F.max_by("sign", order) > 0).alias("is_there"),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from stairwise.edges import EdgeSet
@@ -22,13 +22,13 @@ from stairwise_spark.source import PinnedSource
 from stairwise_spark.spans import in_whole_slices, joined, meeting
 
 MOST_FILES = 10_000
-# What Spark says of a file, or of a version, that is no longer there.
-_GONE = (
+GONE = (
     *("FAILED_READ_FILE.FILE_NOT_EXIST", "PATH_NOT_FOUND", "DELTA_VERSION_NOT_FOUND", "DELTA_LOG_FILE_NOT_FOUND"),
     *("DELTA_FILE_NOT_FOUND", "DELTA_TRUNCATED_TRANSACTION_LOG", "DELTA_STATE_RECOVER_ERROR"),
     "DELTA_NO_REPRODUCIBLE_HISTORY_FOUND",
 )
-_NOT_FED = (*_GONE, "DELTA_MISSING_CHANGE_DATA", "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE")
+"""What Spark says of a file, or of a version, that is no longer there."""
+_NOT_FED = (*GONE, "DELTA_MISSING_CHANGE_DATA", "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE")
 
 
 class Untold(NamedTuple):
@@ -55,6 +55,25 @@ def delta_changes(
         within: The event time in question, in order and apart.
         most_files: So many files are named; more are found by a join.
     """
+    opened = open_log(source, since, version, slices, within)
+    if isinstance(opened, Untold):
+        return opened
+    asked, lines = opened
+    files = changed_files(lines, asked.time, within).persist()
+    try:
+        rows = files.limit(most_files + 1).collect()
+        if has_replaced(asked, rows):
+            return Untold(f"a column was replaced by another one of its name {asked.between}")
+        known = [file_of(row, since, version, asked.time.slack) for row in rows if row["path"] is not None]
+        return _told(asked, _Logged(lines, files, known, is_all=len(rows) <= most_files))
+    finally:
+        files.unpersist()
+
+
+def open_log(
+    source: PinnedSource, since: int, version: int, slices: EdgeSet, within: Sequence[Interval]
+) -> tuple[Question, DataFrame] | Untold:
+    """What is asked of the commits after one version and up to another, and their lines; or why they do not tell."""
     spark, name = source.frame.sparkSession, source.time.name
     if since > version:
         return Untold(f"the source is at version {version}, before version {since}")
@@ -68,17 +87,17 @@ def delta_changes(
         name=physical_name(schema, name) if table.is_mapped else name,
         is_partition=name in table.partitions,
     )
-    asked = Question(source=source, table=table, time=time, since=since, version=version, slices=slices, within=within)
-    files = changed_files(lines, time, within).persist()
-    try:
-        rows = files.limit(most_files + 1).collect()
-        schemas = [text for row in rows if row["path"] is None for text in row["schemas"]]
-        if schema is not None and _has_replaced(asked, schema, schemas):
-            return Untold(f"a column was replaced by another one of its name {asked.between}")
-        known = [file_of(row, since, version, time.slack) for row in rows if row["path"] is not None]
-        return _told(asked, _Logged(lines, files, known, is_all=len(rows) <= most_files))
-    finally:
-        files.unpersist()
+    asked = Question(
+        source=source,
+        table=table,
+        time=time,
+        since=since,
+        version=version,
+        slices=slices,
+        within=within,
+        schema=schema,
+    )
+    return asked, lines
 
 
 class _Logged(NamedTuple):
@@ -90,9 +109,13 @@ class _Logged(NamedTuple):
     is_all: bool
 
 
-def _has_replaced(asked: Question, schema: str, schemas: Sequence[str]) -> bool:
+def has_replaced(asked: Question, rows: Sequence[Row]) -> bool:
+    """Whether a column that is used has given its name to another one, by the rows of changed files."""
+    schemas = [text for row in rows if row["path"] is None for text in row["schemas"]]
+    if asked.schema is None or not schemas:
+        return False
     used = asked.source.used()
-    if not schemas or not is_replaced(used, schema, schemas):
+    if not is_replaced(used, asked.schema, schemas):
         return False
     # A column that is only new has no rows with another value.
     return {each.lower() for each in asked.source.at(asked.since).columns} >= used
@@ -101,7 +124,7 @@ def _has_replaced(asked: Question, schema: str, schemas: Sequence[str]) -> bool:
 def _told(asked: Question, logged: _Logged) -> Changes:
     if not logged.known:
         return _nothing(asked, logged.lines)
-    found = unless_said(_GONE, lambda: _read(asked, logged))
+    found = unless_said(GONE, lambda: _read(asked, logged))
     return found or _by_statistics(asked, logged.files, "some of these files are gone")
 
 
@@ -110,10 +133,8 @@ def _read(asked: Question, logged: _Logged) -> Changes:
     if not logged.is_all:
         return _of_very_many(asked, logged.files)
     if all(file.is_added for file in logged.known):
-        found = _of_added(asked, logged.known)
-    else:
-        found = _fed(asked, logged) or _of_both(asked, logged)
-    return found or _by_statistics(asked, logged.files, "they are of too many versions to be read")
+        return _of_added(asked, logged.known)
+    return _fed(asked, logged) or _of_both(asked, logged)
 
 
 def _nothing(asked: Question, lines: DataFrame) -> Changes:
@@ -126,14 +147,12 @@ def _nothing(asked: Question, lines: DataFrame) -> Changes:
     return Changes(spans=(), way=Way.LOG, why=why, late_rows=0, fewer_rows=0)
 
 
-def _of_added(asked: Question, files: Sequence[ChangedFile]) -> Changes | None:
+def _of_added(asked: Question, files: Sequence[ChangedFile]) -> Changes:
     """What differs where rows only came: the slices that these are in."""
     slices = [(file, _only_slice(asked, file)) for file in files]
     told = [(file.rows, only) for file, only in slices if only is not None]
     opened = [file for file, only in slices if only is None]
     rows = sides(asked, opened, is_hashed=False)
-    if rows is None:
-        return None
     found = difference(rows, asked.slices) if rows else Difference()
     found = Difference(
         spans=joined([*found.spans, *(only for _, only in told)]),
@@ -156,11 +175,8 @@ def _only_slice(asked: Question, file: ChangedFile) -> Interval | None:
     return first if file.times.end <= first.end else None
 
 
-def _of_both(asked: Question, logged: _Logged) -> Changes | None:
-    rows = sides(asked, logged.known, is_hashed=True)
-    if rows is None:
-        return None
-    found = difference(rows, asked.slices)
+def _of_both(asked: Question, logged: _Logged) -> Changes:
+    found = difference(sides(asked, logged.known, is_hashed=True), asked.slices)
     why = f"the rows of the files that the log {asked.between} added and removed were compared"
     return _answer(asked, Way.LOG, why, found, logged.known)
 

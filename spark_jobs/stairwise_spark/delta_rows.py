@@ -22,7 +22,6 @@ from stairwise_spark.source import PinnedSource
 from stairwise_spark.spans import common, joined, merged
 
 _MOST_RANGES = 20
-_MOST_VERSIONS = 8
 # With no other features a file holds what the table does, under the same names.
 _PLAIN = frozenset(
     {
@@ -38,7 +37,10 @@ _ADDED = ("insert", "update_postimage")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What is asked: which of the slices within some spans differ between two versions."""
+    """What is asked: which of the slices within some spans differ between two versions.
+
+    Where files call columns by other names, the `schema` has these.
+    """
 
     source: PinnedSource
     table: Described
@@ -47,6 +49,7 @@ class Question:
     version: int
     slices: EdgeSet
     within: Sequence[Interval]
+    schema: str | None = None
 
     @property
     def between(self) -> str:
@@ -62,15 +65,24 @@ class _Group(NamedTuple):
     files: list[ChangedFile]
 
 
-def sides(asked: Question, files: Sequence[ChangedFile], *, is_hashed: bool) -> list[DataFrame] | None:
-    """The rows that came and those that went, for a comparison; None: they are of too many versions to be read."""
+def sides(asked: Question, files: Sequence[ChangedFile], *, is_hashed: bool) -> list[DataFrame]:
+    """The rows that came and those that went, for a comparison."""
+    return [signed(_rows(asked, group), group.sign, is_hashed=is_hashed) for group in _groups(asked, files)]
+
+
+def rows_of_files(asked: Question, files: Sequence[ChangedFile]) -> list[DataFrame]:
+    """The rows of files within the time in question, as the source gives them."""
+    return [_rows(asked, group) for group in _groups(asked, files)]
+
+
+def _groups(asked: Question, files: Sequence[ChangedFile]) -> list[_Group]:
     is_plain = asked.table.features <= _PLAIN and not asked.table.is_mapped
     groups: dict[tuple[int, int | None], list[ChangedFile]] = {}
     for file in files:
         is_direct = is_plain and not file.has_vector and (not asked.table.partitions or file.partition is not None)
         key = (1 if file.is_added else -1, None if is_direct else file.version)
         groups.setdefault(key, []).append(file)
-    return [signed(_rows(asked, _Group(*key, members)), key[0], is_hashed=is_hashed) for key, members in groups.items()]
+    return [_Group(*key, members) for key, members in groups.items()]
 
 
 def sides_at_the_ends(asked: Question, files: DataFrame) -> list[DataFrame]:

@@ -7,28 +7,47 @@ it. What no change touches reflects the newer version as it is: that is known no
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 
 from stairwise.edges import EdgeSet
 from stairwise.plan import Plan
 from stairwise.tiers import Tier
 from stairwise.windowing import Interval, windows_ending
+from stairwise_spark.additions import Additions
 from stairwise_spark.changes import Changes
-from stairwise_spark.compute import held, touched
+from stairwise_spark.compute import events, held, touched
 from stairwise_spark.coverage import DOUBTFUL, Coverage, State
+from stairwise_spark.lost import (
+    BEGINNING,
+    ByVersion,
+    Standing,
+    among,
+    available,
+    counted,
+    end_of_lost,
+    mendable,
+    whole,
+)
 from stairwise_spark.spans import Spans, common, in_whole_slices, joined, without
 
-BEGINNING = -62_135_596_800
-"""0001-01-01T00:00:00Z: whoever asks for everything asks for all windows since."""
+__all__ = ["BEGINNING", "Findings", "Question", "available", "bare", "find"]
 
 ChangesOf = Callable[[int, EdgeSet, Sequence[Interval]], Changes]
 """What the source has changed since a version, looked at in slices, within some ranges of event time."""
+
+AdditionsOf = Callable[[int, EdgeSet, Sequence[Interval], int], Additions | None]
+"""What was only added to the source since a version, by the instant from which on it keeps its rows."""
 
 
 def _always(_: Tier) -> bool:
     """They can."""
     return True
+
+
+def _untold(*_: object) -> None:
+    """Nobody knows."""
+    return
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +64,7 @@ class Question:
         is_restated: Whether windows are due that nothing has changed.
         kept_since: The event time from which on the source has its rows still; None: it has all.
         reads_back: Whether the rows of a tier can be read from its table.
+        additions_of: Says what was only added to the source where it has dropped rows.
     """
 
     plan: Plan
@@ -55,6 +75,7 @@ class Question:
     is_restated: bool = False
     kept_since: int | None = None
     reads_back: Callable[[Tier], bool] = _always
+    additions_of: AdditionsOf = _untold
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +89,11 @@ class Findings:
         ignored: The same of what came too late.
         gone: The same of what happened before the source keeps its rows.
         lost: For each tier, the windows that would be due, if what they are made of were not gone.
+        mends: For each tier, the windows to whose stored rows others have to be added, as ranges of their ends, by the
+            version that these rows reflect. Coarser windows may be due that are made of them.
+        additions: What was only added to the source since each of these versions.
+        repaired_rows: How many rows that is.
+        unrepairable_rows: The rows that came for lost windows; None: nobody counted them.
     """
 
     due: Mapping[str, Spans] = field(default_factory=dict[str, Spans])
@@ -76,11 +102,15 @@ class Findings:
     ignored: tuple[Changes, ...] = ()
     gone: tuple[Changes, ...] = ()
     lost: Mapping[str, Spans] = field(default_factory=dict[str, Spans])
+    mends: Mapping[str, ByVersion] = field(default_factory=dict[str, ByVersion])
+    additions: Mapping[int, Additions] = field(default_factory=dict[int, Additions])
+    repaired_rows: int = 0
+    unrepairable_rows: int | None = 0
 
     @property
     def is_anything_due(self) -> bool:
         """Whether there is anything to do."""
-        return any(self.due.values())
+        return any(self.due.values()) or bool(self.mends)
 
     @property
     def looked_at(self) -> tuple[Changes, ...]:
@@ -96,11 +126,6 @@ class Findings:
     def ignored_rows(self) -> int | None:
         """Those of them that came too late to be followed."""
         return _sum(self.ignored)
-
-    @property
-    def unrepairable_rows(self) -> int | None:
-        """Those of them that belong to windows of which the source has dropped rows."""
-        return _sum(self.gone)
 
 
 def find(question: Question, states: Mapping[str, State], changes_of: ChangesOf) -> Findings:
@@ -118,80 +143,113 @@ def find(question: Question, states: Mapping[str, State], changes_of: ChangesOf)
         for version, stretches in _stale(states[name].coverage, span, question.version):
             stale.setdefault(version, {})[name] = stretches
     slices = reduce(EdgeSet.__or__, (step.tier.needs for step in question.plan.steps if step.reads is None))
-    changed: list[Changes] = []
-    ignored: list[Changes] = []
-    gone: list[Changes] = []
     kept_since = None if question.kept_since is None else _first_whole(slices, question.kept_since)
+    looked: list[_Looked] = []
     known = {name: state.coverage for name, state in states.items()}
     for version, by_tier in sorted(stale.items()):
         within = joined(_happened(tiers[name], span) for name, spans in by_tier.items() for span in spans)
         # As far as tables were then, whatever a run that died has added since.
         claimed = (each for state in states.values() for each in state.coverage.stretches)
         reached = max(each.end for each in claimed if each.version == version)
-        dropped, kept = _parted(within, kept_since)
-        late, followed = _parted(kept, question.followed_from and question.followed_from(reached))
-        if dropped:
-            gone.append(changes_of(version, slices, dropped))
-        if late:
-            ignored.append(changes_of(version, slices, late))
-        if followed:
-            changed.append(changes_of(version, slices, followed))
-        spans = changed[-1].spans if followed else ()
+        late, followed = _parted(within, question.followed_from and question.followed_from(reached))
+        looked.append(_look(question, version, slices, late, followed, kept_since, changes_of))
         for name, ranges in by_tier.items():
-            held_up = joined(touched(tiers[name], span) for span in spans)
+            held_up = joined(touched(tiers[name], span) for span in looked[-1].spans)
             advanced = Coverage.over((each.start, each.end, question.version) for each in without(ranges, held_up))
             known[name] = known[name].overlaid(advanced)
     due = {name: _due(question, known[name]) for name in question.wanted}
-    lost = {} if kept_since is None else unobtainable(question, known, due, kept_since)
-    missed = {name: found for name, spans in due.items() if (found := common(spans, lost.get(name, ())))}
+    found = Findings(
+        due=due,
+        states={name: State(state.version, known[name]) for name, state in states.items()},
+        changed=tuple(each.changed for each in looked if each.changed is not None),
+        ignored=tuple(each.ignored for each in looked if each.ignored is not None),
+        gone=tuple(each.gone for each in looked if each.gone is not None),
+        additions={each.version: each.additions for each in looked if each.additions is not None},
+    )
+    return found if kept_since is None else _without_lost(found, question, kept_since)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Looked:
+    """What was found out about the source since a version: what each tier follows, and what it does not."""
+
+    version: int
+    changed: Changes | None = None
+    ignored: Changes | None = None
+    gone: Changes | None = None
+    additions: Additions | None = None
+
+    @property
+    def spans(self) -> Spans:
+        """When the events happened that windows have to hold by now."""
+        of_kept = () if self.changed is None else self.changed.spans
+        return joined((*of_kept, *(() if self.additions is None else self.additions.spans)))
+
+
+def _look(
+    question: Question,
+    version: int,
+    slices: EdgeSet,
+    late: Spans,
+    followed: Spans,
+    kept_since: int | None,
+    changes_of: ChangesOf,
+) -> _Looked:
+    dropped, kept = _parted(followed, kept_since)
+    added: Additions | None = None
+    if dropped and kept_since is not None:
+        near, _ = _parted(followed, end_of_lost(question.plan, kept_since))
+        added = question.additions_of(version, slices, near, kept_since)
+    gone = changes_of(version, slices, dropped) if dropped and added is None else None
+    return _Looked(
+        version=version,
+        gone=gone if added is None else added.changes,
+        ignored=changes_of(version, slices, late) if late else None,
+        changed=changes_of(version, slices, kept) if kept else None,
+        additions=added,
+    )
+
+
+def _without_lost(found: Findings, question: Question, kept_since: int) -> Findings:
+    """The findings, once what nothing gives any more is not due: rows are added to it, or it stays as it is."""
+    tiers = {name: question.plan.step(name).tier for name in question.wanted}
+    known = {name: state.coverage for name, state in found.states.items()}
+    standing = Standing(
+        plan=question.plan,
+        version=question.version,
+        kept_since=kept_since,
+        reads_back=question.reads_back,
+        known=known,
+        due=found.due,
+    )
+    possible = {
+        name: mendable(tier, known[name], found.additions) for name, tier in tiers.items() if question.reads_back(tier)
+    }
+    lost = {
+        name: common(found.due[name], spans) for name, spans in standing.unobtainable(possible).items() if name in tiers
+    }
+    mends = {name: by for name, each in possible.items() if (by := among(each, lost[name]))}
+    missed = {name: left for name, spans in lost.items() if (left := without(spans, whole(mends.get(name, {}))))}
+    stale = {name: {each: available(known[name], each) for each in found.additions} for name in missed}
     for name, spans in missed.items():
         # What is there is the best there will be.
         older = [each for each in known[name].stretches if DOUBTFUL < each.version < question.version]
         there = common(joined(Interval(each.start, each.end) for each in older), spans)
-        known[name] = known[name].overlaid(Coverage.over((*each, question.version) for each in there))
-    return Findings(
-        due={name: without(spans, missed.get(name, ())) for name, spans in due.items()},
-        states={name: State(state.version, known[name]) for name, state in states.items()},
-        changed=tuple(changed),
-        ignored=tuple(ignored),
-        gone=tuple(gone),
+        known[name] = known[name].overlaid(Coverage.over((each.start, each.end, question.version) for each in there))
+    left_alone = [(tiers[name], among(stale[name], spans)) for name, spans in missed.items()]
+    beyond = joined(each for tier, by in left_alone for spans in by.values() for each in events(tier, spans))
+    unknown = _sum(
+        [each for each in found.gone if all(each is not added.changes for added in found.additions.values())]
+    )
+    return replace(
+        found,
+        due={name: without(spans, lost[name]) for name, spans in found.due.items()},
+        states={name: State(state.version, known[name]) for name, state in found.states.items()},
         lost=missed,
+        mends=mends,
+        repaired_rows=counted(found.additions, [(tiers[name], by) for name, by in mends.items()], beyond),
+        unrepairable_rows=None if unknown is None else unknown + counted(found.additions, left_alone, ()),
     )
-
-
-def unobtainable(
-    question: Question, known: Mapping[str, Coverage], due: Mapping[str, Spans], kept_since: int
-) -> dict[str, Spans]:
-    """For each tier, the windows that nothing gives any more, as ranges of their ends.
-
-    They hold an instant before the source keeps its rows, and the tier that they are made of has not all of them. Of
-    time that no table has seen yet, the source is asked all the same: nothing is lost by it.
-
-    Args:
-        question: What is asked.
-        known: What each tier reflects.
-        due: What is to be made, and so is not read.
-        kept_since: Where the first slice begins of which the source has all rows.
-    """
-    found: dict[str, Spans] = {}
-    missing: dict[str | None, Spans] = {None: _history(question.plan, known, kept_since)}
-    for step in question.plan.steps:
-        name, tier = step.tier.name, step.tier
-        found[name] = joined(touched(tier, span) for span in missing[step.reads])
-        there = available(known[name], question.version) if question.reads_back(tier) else ()
-        gone = without(found[name], without(there, due.get(name, ())))
-        missing[name] = joined(each for span in gone if (each := held(tier, span)).start < each.end)
-    return found
-
-
-def _history(plan: Plan, known: Mapping[str, Coverage], until: int) -> Spans:
-    """The event time before an instant of which some tier has windows."""
-    seen = (
-        held(step.tier, Interval(each.start, each.end))
-        for step in plan.steps
-        for each in known[step.tier.name].stretches
-    )
-    return common(joined(each for each in seen if each.start < each.end), (Interval(BEGINNING, until),))
 
 
 def _first_whole(slices: EdgeSet, instant: int) -> int:
@@ -213,11 +271,6 @@ def bare(coverage: Coverage, tier: Tier, events: Interval | None) -> Spans:
     held_by = (touched(tier, events),) if events.start < events.end else ()
     claimed = joined(Interval(start, end) for start, end, _ in coverage.stretches)
     return without(without((always,), held_by), claimed)
-
-
-def available(coverage: Coverage, version: int) -> Spans:
-    """The ranges of which a table holds the windows that end in them exactly as a version of the source gives them."""
-    return joined(Interval(start, end) for start, end, each in coverage.stretches if each == version)
 
 
 def _asked(question: Question) -> dict[str, Interval]:

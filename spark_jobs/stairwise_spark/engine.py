@@ -19,21 +19,23 @@ from pyspark.sql import DataFrame, SparkSession
 
 from stairwise.codec import encode_plan, to_json
 from stairwise.edges import EdgeSet
-from stairwise.errors import PlanError, UsageError
-from stairwise.names import nearest
+from stairwise.errors import PlanError
 from stairwise.plan import Plan, Step
 from stairwise.rollup import Rollup
 from stairwise.tiers import Kind
 from stairwise.windowing import Interval
+from stairwise_spark.additions import additions
 from stairwise_spark.applied import going_on
 from stairwise_spark.changes import Changes, Listing, Recheck, after, changes
 from stairwise_spark.chunks import pieces
-from stairwise_spark.compute import Content, events, schemas, stored, touched
+from stairwise_spark.compute import Content, events, schemas, stored
 from stairwise_spark.coverage import Coverage, State, partial_at
 from stairwise_spark.deletes import check_deletes
 from stairwise_spark.due import BEGINNING, Findings, Question, available, bare, find
 from stairwise_spark.errors import BusyError, translating
 from stairwise_spark.expressions import argument_types, direct
+from stairwise_spark.lost import whole
+from stairwise_spark.mending import Mending
 from stairwise_spark.numbering import numbered
 from stairwise_spark.pointing import pointing
 from stairwise_spark.report import (
@@ -44,12 +46,12 @@ from stairwise_spark.report import (
     RunReport,
     SourceReport,
     TierReport,
-    TierWritten,
     silent,
+    telling,
 )
 from stairwise_spark.retention import expiry, extent, followed_from, kept_since, reads_back
 from stairwise_spark.rows import Rows
-from stairwise_spark.scope import Due, History, Request, settled
+from stairwise_spark.scope import Due, History, Request, check_tiers, settled, still_open
 from stairwise_spark.session import shuffle_tasks
 from stairwise_spark.source import Files, PinnedSource, open_source
 from stairwise_spark.spans import Spans, common, hull, joined, without
@@ -118,6 +120,7 @@ class _Run:
         content: What rows hold, if anything is due.
         done: The ranges of each tier that this run has brought up to date.
         expired: Of which the rows have gone, by tier.
+        repaired_rows: Late rows that were merged into windows that could not be made again.
     """
 
     plan: Plan
@@ -142,6 +145,7 @@ class _Run:
     done: dict[str, Spans] = field(default_factory=dict[str, Spans])
     reports: dict[str, TierReport] = field(default_factory=dict[str, TierReport])
     expired: Mapping[str, Spans] = field(default_factory=dict[str, Spans])
+    repaired_rows: int = 0
     rows_read: int = 0
     spans_read: Spans = ()
 
@@ -158,7 +162,7 @@ class _Run:
             plan = going_on(storage.ledger.load_plan(), plan)
             storage = Storage.of(spark, plan, source.identity)
             is_made = storage.is_made()
-        _check_tiers(plan, request.tiers)
+        check_tiers(request.tiers, [step.tier.name for step in plan.steps])
         states = storage.states()
         span = settled(request.span, rollup, [state.coverage for state in states.values()])
         version, listing = numbered(source, storage.ledger, states)
@@ -194,13 +198,16 @@ class _Run:
             is_restated=self.request.restate,
             kept_since=kept_since(self.rollup, int(time.time())),
             reads_back=partial(reads_back, self.rollup),
+            additions_of=partial(additions, self.source),
         )
         findings = find(question, known, self._changes)
         if self.happened is None and any(spans[:1] and spans[0].start <= BEGINNING for spans in findings.due.values()):
             self.happened = extent(self.plan, self.source, self.storage)
         self.storage.remember(findings.states)
         self.findings = findings
-        self.open = self._open()
+        self.open = {}
+        if self.rollup.partial:
+            self.open = still_open(self.plan, self.request, self.span.end, self.version, self._coverage)
 
     def _changes(self, since: int, slices: EdgeSet, within: Sequence[Interval]) -> Changes:
         lookbacks, ledger = self.rollup.lookback, self.storage.ledger
@@ -238,13 +245,15 @@ class _Run:
         due = self.findings.due
         changed = self._changed()
         if not (self.request.is_dry or self.request.accepts_deletes):
-            check_deletes(self.plan, self.source, self.storage, self.findings)
+            check_deletes(self.plan, self.rollup.deletes, self.source, self.storage, self.findings)
         found = self._pieces() if self.content is not None else []
-        whole = hull(joined(span for spans in self._ends(due).values() for span in spans))
-        if not self.request.is_dry and found:
-            self.progress(RunBegun(span=whole, chunks=len(found), tiers=tuple(due)))
+        mended = [whole(by_version) for by_version in self.findings.mends.values()]
+        whole_span = hull(joined(span for spans in (*self._ends(due).values(), *mended) for span in spans))
+        if not self.request.is_dry and (found or mended):
+            self.progress(RunBegun(span=whole_span, chunks=len(found), tiers=tuple(due)))
+        self._note(self._patiently(self._mended))
         for number, piece in enumerate(found, 1):
-            self._chunk(number, piece, hull(common((piece,), joined([whole]))))
+            self._chunk(number, piece, hull(common((piece,), joined([whole_span]))))
         if not self.request.is_dry:
             self._note(self._patiently(self._made_open))
             self._expire()
@@ -326,6 +335,7 @@ class _Run:
         ends = self._ends(due)
         if self.request.is_dry:
             return [self._tier_report(step, due[step.tier.name], ends) for step in steps]
+        self._note(self._mended())  # what was faster may have undone it
         self.progress(ChunkBegun(number=number, span=shown, due=tuple(step.tier.name for step in steps)))
         # What needs no row is known of the tables as they were looked at; what others write meanwhile counts more.
         idle = {name: without(spans, ends.get(name, _NOTHING)) for name, spans in due.items()}
@@ -336,22 +346,31 @@ class _Run:
         self.progress(ChunkDone(number=number))
         return [self._tier_report(step, due[step.tier.name], ends, written.get(step.tier.name)) for step in steps]
 
-    def _open(self) -> dict[str, Spans]:
-        """The windows that have begun by the end of what is asked for, and end later, as ranges of their ends.
-
-        Only where the declaration wants them; not those that are whole already, nor all, if they are as they should.
-        """
-        if not self.rollup.partial:
-            return {}
-        end, found = self.span.end, dict[str, Spans]()
-        for step in self.plan.steps:
-            if step.tier.kind is Kind.DECLARED and self.request.wants(step.tier.name):
-                begun = joined([Interval(end, touched(step.tier, Interval(end - 1, end)).end)])
-                coverage = self._coverage(step.tier.name)
-                begun = joined(gap for span in begun for gap in coverage.gaps(span))
-                if without(begun, available(coverage, partial_at(self.version))):
-                    found[step.tier.name] = begun
-        return found
+    def _mended(self) -> list[TierReport]:
+        """Late rows are merged into the windows that cannot be made again; others may be made of these then."""
+        findings = self.findings
+        if self.content is None or not findings.mends or self.request.is_dry:
+            return []
+        mending = Mending(
+            plan=self.plan,
+            content=self.content,
+            storage=self.storage,
+            findings=findings,
+            version=self.version,
+            is_partial=False if self.rollup.partial else None,
+        )
+        try:
+            written = self.storage.write(
+                f"{self.run_id}-late-{uuid4().hex[:4]}", mending.writes(), telling(self.progress, 0)
+            )
+            self.rows_read += mending.rows_read()
+            self.spans_read = joined((*self.spans_read, *mending.spans))
+        finally:
+            mending.release()
+        self.repaired_rows += findings.repaired_rows
+        self.findings = replace(findings, mends={})
+        spans = {name: whole(by_version) for name, by_version in findings.mends.items()}
+        return [self._tier_report(self.plan.step(each.tier), spans[each.tier], {}, each) for each in written]
 
     def _made_open(self) -> list[TierReport]:
         """The windows that have not ended are written, if they are wanted."""
@@ -381,7 +400,7 @@ class _Run:
         try:
             rows = work.written(work.frames())
             written = self.storage.write(
-                self.run_id, self._writes(steps, rows, ends, is_partial=is_partial), self._tell(number)
+                self.run_id, self._writes(steps, rows, ends, is_partial=is_partial), telling(self.progress, number)
             )
             self.rows_read += work.rows_read()
             self.spans_read = joined((*self.spans_read, *work.spans))
@@ -393,20 +412,6 @@ class _Run:
         """The windows that may be read from a tier's table: not those that are still to be made again."""
         pending = without(self.findings.due.get(name, _NOTHING), self.done.get(name, _NOTHING))
         return without(available(state.coverage, self.version), pending)
-
-    def _tell(self, number: int) -> Callable[[Written], None]:
-        def tell(written: Written) -> None:
-            self.progress(
-                TierWritten(
-                    number=number,
-                    tier=written.tier,
-                    rows=written.rows,
-                    bytes=written.bytes,
-                    seconds=written.seconds,
-                )
-            )
-
-        return tell
 
     def _writes(
         self,
@@ -475,6 +480,7 @@ class _Run:
             tiers=tuple(self.reports.get(step.tier.name, TierReport.idle(step)) for step in self.plan.steps),
             late_rows=findings.late_rows,
             ignored_rows=findings.ignored_rows,
+            repaired_rows=findings.repaired_rows if self.request.is_dry else self.repaired_rows,
             unrepairable_rows=findings.unrepairable_rows,
             lost=findings.lost,
             expired=self.expired,
@@ -488,12 +494,3 @@ class _Run:
 
 def _at(spans: Spans, version: int) -> Coverage:
     return Coverage.over((span.start, span.end, version) for span in spans)
-
-
-def _check_tiers(plan: Plan, tiers: Sequence[str]) -> None:
-    known = [step.tier.name for step in plan.steps]
-    for name in tiers:
-        if name not in known:
-            close = nearest(name, known)
-            hint = f"did you mean '{close}'?" if close else f"there are {', '.join(known)}."
-            raise UsageError(f"there is no tier '{name}'.", hint=hint)

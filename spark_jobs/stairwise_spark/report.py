@@ -124,7 +124,8 @@ class RunReport:
         tiers: What became of each tier.
         late_rows: Rows that came after windows that hold them had been made; None: the source cannot tell.
         ignored_rows: Those of them that came too late to change anything.
-        unrepairable_rows: Those of them that belong to windows of which the source has dropped rows.
+        repaired_rows: Those of them that were merged into windows of which the source has dropped rows.
+        unrepairable_rows: Those of them that belong to such windows, and could not be merged into all of these.
         lost: The windows that were due, and that nothing gives any more, by tier.
         expired: The windows that were kept as long as is declared, and have gone, by tier.
         null_times: Rows without a time, left out.
@@ -143,6 +144,7 @@ class RunReport:
     seconds: float
     late_rows: int | None = 0
     ignored_rows: int | None = 0
+    repaired_rows: int = 0
     unrepairable_rows: int | None = 0
     lost: Mapping[str, Spans] = field(default_factory=dict[str, Spans])
     expired: Mapping[str, Spans] = field(default_factory=dict[str, Spans])
@@ -173,6 +175,7 @@ class RunReport:
             "tiers": [_tier(tier) for tier in self.tiers],
             "late_rows": self.late_rows,
             "ignored_rows": self.ignored_rows,
+            "repaired_rows": self.repaired_rows,
             "unrepairable_rows": self.unrepairable_rows,
             "lost": _by_tier(self.lost),
             "expired": _by_tier(self.expired),
@@ -256,6 +259,19 @@ Progress = Callable[[Event], None]
 
 def silent(_event: Event) -> None:
     """Tell nobody."""
+
+
+def telling(progress: Progress, number: int) -> Callable[[Written], None]:
+    """Tells of each tier that is written in a chunk."""
+
+    def tell(written: Written) -> None:
+        progress(
+            TierWritten(
+                number=number, tier=written.tier, rows=written.rows, bytes=written.bytes, seconds=written.seconds
+            )
+        )
+
+    return tell
 
 
 def _tier(tier: TierReport) -> dict[str, Json]:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
+from stairwise.errors import UsageError
+from stairwise.names import nearest
+from stairwise.plan import Plan
 from stairwise.rollup import Rollup
+from stairwise.tiers import Kind
 from stairwise.windowing import Interval
-from stairwise_spark.coverage import Coverage
-from stairwise_spark.due import BEGINNING
+from stairwise_spark.compute import touched
+from stairwise_spark.coverage import Coverage, partial_at
+from stairwise_spark.due import BEGINNING, available
+from stairwise_spark.spans import Spans, joined, without
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +69,19 @@ class Request:
         return not self.tiers or tier in self.tiers
 
 
+def check_tiers(tiers: Sequence[str], known: Sequence[str]) -> None:
+    """Refuse what is no tier.
+
+    Raises:
+        UsageError: One is not; the text says which may be meant.
+    """
+    for name in tiers:
+        if name not in known:
+            close = nearest(name, known)
+            hint = f"did you mean '{close}'?" if close else f"there are {', '.join(known)}."
+            raise UsageError(f"there is no tier '{name}'.", hint=hint)
+
+
 def settled(scope: Scope, rollup: Rollup, known: Iterable[Coverage]) -> Interval:
     """What is asked for as one range, as far as windows have ended, and not before the declaration's start.
 
@@ -91,3 +110,28 @@ def _first(scope: Due, known: Iterable[Coverage]) -> int:
     if scope.since is not None:
         starts.append(scope.since)
     return min(starts, default=BEGINNING)
+
+
+def still_open(
+    plan: Plan, request: Request, end: int, version: int, coverage_of: Callable[[str], Coverage]
+) -> dict[str, Spans]:
+    """The windows that have begun by the end of what is asked for, and end later, as ranges of their ends.
+
+    Not those that are whole already, nor all, if they are as they should.
+
+    Args:
+        plan: All tiers; of them those that are declared.
+        request: Which of these are wanted.
+        end: Of what is asked for.
+        version: Of the source.
+        coverage_of: What a tier reflects.
+    """
+    found: dict[str, Spans] = {}
+    for step in plan.steps:
+        if step.tier.kind is Kind.DECLARED and request.wants(step.tier.name):
+            begun = joined([Interval(end, touched(step.tier, Interval(end - 1, end)).end)])
+            coverage = coverage_of(step.tier.name)
+            begun = joined(gap for span in begun for gap in coverage.gaps(span))
+            if without(begun, available(coverage, partial_at(version))):
+                found[step.tier.name] = begun
+    return found

@@ -296,6 +296,12 @@ def _said_of_rows(report: RunReport) -> Iterator[str]:
     if late:
         dropped = f", of which {quantity(ignored)} came too late to change anything" if ignored else ""
         yield f"  {counted(late, 'row')} came late{dropped}"
+    if report.repaired_rows:
+        merged = "would be" if report.is_dry else "were"
+        yield (
+            f"  {counted(report.repaired_rows, 'row')} came for windows of which the source has dropped rows, "
+            f"and {merged} merged into what is stored of them"
+        )
     if report.unrepairable_rows:
         yield (
             f"  {counted(report.unrepairable_rows, 'row')} came for windows of which the source has dropped rows: "

@@ -86,6 +86,8 @@ class Transaction:
         if self._is_append:
             untouched = min(write.untouched or 0 for write in self.writes)
             self._check_alone(each for each in log.commits if each.version > untouched)
+        elif any(write.is_merged for write in self.writes):
+            self._check_alone(log.commits)
         rows, self._windows = arrangement.arranged(self.writes)
         for attempt in range(_COMMITS - 1):
             try:

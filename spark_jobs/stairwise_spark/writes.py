@@ -37,6 +37,7 @@ class Write:
         coverage: What the rows reflect.
         untouched: If set, the version of the table at which no claim had ever been made in the ranges: the rows are
             then added, which is several times cheaper.
+        is_merged: Whether the rows are made of those that are stored, of which nobody may have written others since.
     """
 
     tier: str
@@ -45,6 +46,7 @@ class Write:
     starts: Spans
     coverage: Coverage
     untouched: int | None = None
+    is_merged: bool = False
 
     @property
     def predicate(self) -> str:

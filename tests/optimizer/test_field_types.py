@@ -88,6 +88,7 @@ FROM_FILE: Callable[..., object] = Rollup.from_file
             "late is a Layout, where correct or ignore is wanted. Hint: give one of them as text.",
         ),
         ({"late": None}, "late is None, where correct or ignore is wanted. Hint: give one of them as text."),
+        ({"deletes": 0.1}, "deletes is 0.1, where a share is wanted. Hint: give one as text, such as '10%'."),
         ({"null_time": True}, "null_time is True, where fail or skip is wanted. Hint: give one of them as text."),
         ({"partial": "yes"}, "partial is 'yes', where True or False is wanted. Hint: give one of the two."),
         ({"partial": 1}, "partial is 1, where True or False is wanted. Hint: give one of the two."),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from stairwise.instant import format_instant, parse_instant
 from stairwise.names import text_of
 from stairwise.rollup import Catalog, DeclaredWindow, Estimates, Late, Layout, NullTime, Rollup, Source
 from stairwise.rules import meaning
+from stairwise.share import Share, parse_most
 from stairwise.span import Cadence, Lookback, Span
 from stairwise.window import CumulateWindow, Window
 from stairwise.window_text import parse_window
@@ -43,6 +45,7 @@ target:
   catalog: lake.rollups
 lateness: 7d
 late: ignore
+deletes: 2.5%
 null_time: skip
 partial: true
 delay: 10m
@@ -109,6 +112,7 @@ def test_python_and_yaml_declare_the_same_value() -> None:
         target=Catalog("lake.rollups"),
         lateness="7 days",
         late="ignore",
+        deletes="2.50 %",
         null_time="skip",
         partial=True,
         delay="10m",
@@ -132,7 +136,7 @@ def test_fields_hold_values_and_not_texts() -> None:
     assert (rollup.lateness, rollup.late, rollup.null_time) == (Span(604_800), Late.IGNORE, NullTime.SKIP)
     assert (rollup.delay, rollup.future, rollup.start) == (Duration(600), Span(86_400), 1_704_067_200)
     assert rollup.lookback == (Lookback(Span(86_400), Cadence.RUN), Lookback(Span(604_800), Cadence.DAILY))
-    assert rollup.layout is Layout.ONE_TABLE
+    assert (rollup.layout, rollup.deletes) == (Layout.ONE_TABLE, Share(Fraction(1, 40)))
 
 
 def test_values_may_stand_for_their_texts() -> None:
@@ -150,6 +154,7 @@ windows: [1h]
 target: lake/rollups/trips
 lateness: any
 late: correct
+deletes: 10%
 null_time: fail
 partial: false
 delay: 0s
@@ -483,3 +488,35 @@ def test_every_rollup_round_trips(rollup: Rollup) -> None:
     text = rollup.to_yaml()
     assert Rollup.from_yaml(text) == rollup
     assert Rollup.from_yaml(text.encode()).to_yaml() == text
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [("10%", "10%"), (" 2.50 %", "2.5%"), ("0%", "0%"), ("100.0000%", "100%"), ("7.0625%", "7.0625%")],
+)
+def test_shares_are_read_as_they_are_written(text: str, written: str) -> None:
+    assert str(Share.parse(text)) == written
+    assert parse_most(written) == Share.parse(text)
+    rollup = dataclasses.replace(TRIPS, deletes=Share.parse(text))
+    assert Rollup.from_yaml(rollup.to_yaml()) == rollup
+
+
+def test_no_limit_of_deletes_is_a_value_too() -> None:
+    rollup = dataclasses.replace(TRIPS, deletes=parse_most("any"))
+    assert rollup.deletes is None
+    assert "deletes: any\n" in rollup.to_yaml()
+    assert Rollup.from_yaml(rollup.to_yaml()) == rollup
+
+
+@pytest.mark.parametrize("text", ["10", "0.1", "110%", "100.0001%", "-1%", "1.23456%", "\u0661\u0660%", ""])
+def test_what_is_no_share_is_refused(text: str) -> None:
+    with pytest.raises(
+        RollupError, match=r"it is not a percentage from 0% to 100%\. Hint: write such as 10% or 2\.5%\."
+    ):
+        Share.parse(text)
+
+
+@pytest.mark.parametrize("part", [Fraction(-1, 100), Fraction(11, 10), Fraction(1, 3)])
+def test_a_share_that_no_text_means_is_refused(part: Fraction) -> None:
+    with pytest.raises(RollupError, match="it is not between 0 and 1 in whole millionths"):
+        Share(part)

@@ -13,10 +13,12 @@ from stairwise.edges import EdgeSet
 from stairwise.plan import Plan
 from stairwise.rollup import Estimates
 from stairwise.windowing import Interval, windows_at, windows_ending
+from stairwise_spark.additions import Additions, Touch
 from stairwise_spark.changes import Changes, Way
-from stairwise_spark.compute import touched
+from stairwise_spark.compute import events, touched
 from stairwise_spark.coverage import Coverage, State
-from stairwise_spark.due import Question, available, bare, find
+from stairwise_spark.due import Findings, Question, available, bare, find
+from stairwise_spark.lost import whole
 from stairwise_spark.spans import Spans, common, hull, joined, merged, without
 
 HOUR, DAY = 3_600, 86_400
@@ -174,6 +176,65 @@ def test_a_run_that_died_half_way_does_not_make_rows_too_late() -> None:
     found = find(question, states, changes_of)
     assert len(found.due[name]) == 1
     assert found.ignored_rows == 1
+
+
+def with_late_rows(*touches: Touch, wanted: Sequence[str] = ()) -> Findings:
+    """What is due if rows came to a source that has dropped all before spring, and tables that hold all."""
+    plan, span = PLANS["rolling"], Interval(SPRING - 30 * DAY, SPRING + 10 * DAY)
+    states = {step.tier.name: State(1, Coverage.of(span, 1)) for step in plan.steps}
+    changes = Changes(
+        spans=joined(each.span for each in touches),
+        way=Way.LOG,
+        why="said so",
+        late_rows=sum(each.rows for each in touches),
+    )
+    # Nobody reads the rows.
+    added = Additions(asked=None, files=(), touches=touches, changes=changes)  # type: ignore[arg-type]
+    question = Question(
+        plan=plan,
+        span=span,
+        wanted=tuple(wanted) or tuple(states),
+        version=2,
+        kept_since=SPRING - 10,
+        additions_of=lambda _, __, ___, ____: added,
+    )
+    nothing = Changes(spans=(), way=Way.LOG, why="nothing", late_rows=0)
+    return find(question, states, lambda _, __, ___: nothing)
+
+
+def test_late_rows_are_merged_where_windows_cannot_be_made_again_and_others_are_made_of_these() -> None:
+    late = Interval(SPRING - 5 * DAY, SPRING - 5 * DAY + HOUR)
+    found = with_late_rows(Touch(late, 2, is_corrected=False))
+    roots = {step.tier.name: step.tier for step in PLANS["rolling"].steps if step.reads is None}
+    assert found.mends == {name: {1: (touched(tier, late),)} for name, tier in roots.items()}
+    coarser = {step.tier.name: step.tier for step in PLANS["rolling"].steps if step.tier.name not in roots}
+    assert coarser
+    for name, tier in coarser.items():
+        assert late in common((late,), events(tier, found.due[name]))
+    assert not any(found.lost.values())
+    assert (found.late_rows, found.repaired_rows, found.unrepairable_rows) == (2, 2, 0)
+    assert found.is_anything_due
+    assert all(not found.states[name].coverage.is_covered(whole(found.mends[name])[0], 2) for name in roots)
+
+
+def test_windows_whose_parts_are_not_wanted_are_mended_by_themselves() -> None:
+    late = Interval(SPRING - 5 * DAY, SPRING - 5 * DAY + HOUR)
+    name = "week_in_asia_kolkata"
+    found = with_late_rows(Touch(late, 2, is_corrected=False), wanted=[name])
+    assert list(found.mends) == [name]
+    assert events(PLANS["rolling"].step(name).tier, whole(found.mends[name]))[0].start <= late.start
+    assert not found.due[name]
+
+
+def test_what_was_corrected_stays_as_it_is_and_is_up_to_date() -> None:
+    late, corrected = (Interval(SPRING - days * DAY, SPRING - days * DAY + HOUR) for days in (5, 20))
+    found = with_late_rows(Touch(corrected, 3, is_corrected=True), Touch(late, 2, is_corrected=False))
+    assert (found.repaired_rows, found.unrepairable_rows) == (2, 3)
+    for step in PLANS["rolling"].steps:
+        name = step.tier.name
+        assert touched(step.tier, corrected) in found.lost[name]
+        assert found.states[name].coverage.is_covered(touched(step.tier, corrected), 2)
+        assert not common(found.due[name], found.lost[name])
 
 
 def test_before_the_first_event_there_is_nothing_to_compute() -> None:

@@ -113,6 +113,7 @@ def test_the_document() -> None:
         ],
         "late_rows": 9,
         "ignored_rows": None,
+        "repaired_rows": 0,
         "unrepairable_rows": 0,
         "lost": {},
         "expired": {},

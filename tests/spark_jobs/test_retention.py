@@ -10,8 +10,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from stairwise import Rollup, Source, optimize
+from stairwise import Aggregate, Rollup, Source, optimize
 from stairwise.rollup import DeclaredWindow, Estimates
+from stairwise.share import Share
+from stairwise.span import Span
 from stairwise_spark.changing import apply
 from stairwise_spark.difference import difference
 from stairwise_spark.engine import Due, History, Request, run
@@ -84,12 +86,12 @@ def world(spark: SparkSession, tmp_path: Path) -> World:
 def kept(rollup: Rollup, span: str, **windows: str) -> Rollup:
     """The same, over a source that drops what is older, into tables that do."""
     declared = tuple(DeclaredWindow.parse(each.text, retain=windows.get(f"of_{each.name}")) for each in rollup.windows)
-    source = replace(rollup.source, retain=span) if span else rollup.source
+    source = replace(rollup.source, retain=Span.parse(span)) if span else rollup.source
     return replace(rollup, source=source, windows=declared)
 
 
 def test_what_the_source_drops_within_its_retention_is_history(world: World) -> None:
-    """Neither run nor late rows make windows of half of their events; a late row there is counted."""
+    """Neither run nor late rows make windows of half of their events; a late row there is merged."""
     rollup = kept(world.rollup, "5 days")
     world.run(rollup, all_of_it=True)
     before = world.total("1h")
@@ -99,9 +101,9 @@ def test_what_the_source_drops_within_its_retention_is_history(world: World) -> 
     world.add(9, count=3)
     world.add(1, count=4)
     report = world.run(rollup)
-    assert (report.late_rows, report.unrepairable_rows) == (7, 3)
-    assert world.total("1h") == world.total("day") == before + 4
-    assert "3 rows came for windows of which the source has dropped rows" in _told(report)
+    assert (report.late_rows, report.repaired_rows, report.unrepairable_rows) == (7, 3, 0)
+    assert world.total("1h") == world.total("day") == before + 7
+    assert "3 rows came for windows of which the source has dropped rows, and were merged" in _told(report)
     assert verify(world.spark, optimize(rollup), Check()).total == 0
 
 
@@ -119,7 +121,7 @@ def test_a_column_of_events_that_are_gone_says_from_when_on_it_is_filled(world: 
     world.run(rollup, all_of_it=True)
     before = {tier: world.total(tier) for tier in ("1h", "day", "4_days")}
     world.delete(world.older_than(5))
-    wanted = replace(rollup, aggregates={"trips": "count()", "revenue": "sum(fare)", "most": "max(fare)"})
+    wanted = replace(rollup, aggregates=(*rollup.aggregates, ("most", Aggregate.parse("max(fare)"))))
     apply(world.spark, difference(world.spark, wanted))
     assert {tier: world.total(tier) for tier in before} == before
     said = status(world.spark, optimize(wanted)).to_json()["valid_from"]
@@ -132,8 +134,13 @@ def test_a_column_of_events_that_are_gone_says_from_when_on_it_is_filled(world: 
     assert hours.where(F.isnotnull("most")).count() >= 4 * 48
     assert "of windows from" in str(hours.schema["most"].metadata["comment"])
     world.add(1, count=4, value=1_000)
-    assert world.run(wanted).wrote_anything
+    world.add(9, count=2, value=2_000)
+    assert world.run(wanted).repaired_rows == 2
     assert world.table("4_days").where((F.col("window_start") < since) & F.isnotnull("most")).isEmpty()
+    hours = world.table("1h").where(F.col("window_start") < since)
+    (state,) = (name for name in hours.columns if name.startswith("_max"))
+    assert hours.where(F.isnotnull("most") | F.isnotnull(state)).isEmpty()
+    assert hours.where(F.col("revenue") >= 2_000).count() == 2
     assert verify(world.spark, optimize(wanted), Check()).total == 0
     assert not difference(world.spark, wanted).is_anything
 
@@ -145,7 +152,7 @@ def test_tables_drop_what_was_kept_long_enough_and_coarser_ones_stay(world: Worl
     report = world.run(rollup)
     assert not report.wrote_anything
     assert 48 * 6 <= world.total("1h") < 48 * 8
-    assert "expired" in status(world.spark, optimize(rollup)).to_json()["tiers"][0]  # type: ignore[index]
+    assert "expired" in status(world.spark, optimize(rollup)).to_json()["tiers"][0]  # type: ignore[index, operator]
     world.add(10, count=4)
     world.run(rollup)
     assert world.total("day") == 48 * DAYS + 4
@@ -160,13 +167,18 @@ def test_a_source_that_was_emptied_stops_the_run_until_somebody_says_so(world: W
     assert world.run().wrote_anything
     assert world.total("1h") == before // 2
     world.delete(world.older_than(4))
-    with pytest.raises(
-        DeletesError, match=r"384 windows of 1h would lose all|windows of 1h would lose all of their rows"
-    ):
-        world.run()
+    for share in ("10%", "66.5%"):
+        rollup = replace(world.rollup, deletes=Share.parse(share))
+        with pytest.raises(DeletesError, match=rf"^192 of 288 windows of 1h would lose .* rows, more than {share}: "):
+            world.run(rollup)
     assert world.total("1h") == before // 2
-    world.run(accepts=True)
+    world.run(replace(world.rollup, deletes=Share.parse("67%")))  # two of three
     assert world.total("1h") == world.total("day") == 24 * 4
+    world.delete(world.older_than(2))
+    with pytest.raises(DeletesError, match="48 of 96 windows"):
+        world.run()
+    world.run(accepts=True)
+    assert world.total("1h") == world.total("day") == 24 * 2
 
 
 def _told(report: RunReport) -> str:
