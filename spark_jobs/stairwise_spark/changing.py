@@ -45,7 +45,7 @@ from stairwise_spark.reshaping import add_columns, can_move, comment_column, emp
 from stairwise_spark.rows import Rows
 from stairwise_spark.scope import Request
 from stairwise_spark.source import PinnedSource, open_source
-from stairwise_spark.spans import hull, joined
+from stairwise_spark.spans import Spans, hull, joined
 from stairwise_spark.storage import Storage
 from stairwise_spark.tables import TierTable
 from stairwise_spark.target import trusted
@@ -361,7 +361,7 @@ class _Change:
 
         What was known of these windows is known of them under the new plan.
         """
-        lost = self.runs[-1].lost if self.runs else {}
+        lost: Mapping[str, Spans] = self.runs[-1].lost if self.runs else {}
         columns = [each.column for each in self.evolution.of(Action.FILL) if each.column is not None]
         if not lost or not columns:
             return {}
