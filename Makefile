@@ -31,11 +31,12 @@ setup: .venv/complete ## make .venv as requirements.lock pins it (minutes the fi
 test: java setup ## pass every test, the fast ones first
 	$(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-demo: java setup ## a day of trips through Airflow, late rows, a repair, a check, all in target/demo
-	$(BIN)/python demo/quick_start.py target/demo
+demo: java setup ## a year of trips through Airflow, Spark and Delta Lake, all in target/demo; ROWS=N
+	$(BIN)/stairwise demo --dir target/demo $(if $(ROWS),--rows $(ROWS))
 
-ui: setup ## Airflow's own interface, with the history of the demo in it
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python demo/ui.py target/demo
+PORT ?= 8080
+ui: setup ## Airflow's own interface, with the history of the demo in it; PORT=N
+	$(BIN)/stairwise demo --ui --dir target/demo --port $(PORT)
 
 check: setup ## format, lint, import contracts, types, and the tests that need no engine, with coverage
 	$(BIN)/ruff format --check

@@ -92,6 +92,7 @@ def test_the_wheel_holds_the_packages_and_nothing_else(repository: Path, wheel: 
 ROOMS = {
     **dict.fromkeys(("maintain", "status", "verify", "why"), "proof_commands"),
     **dict.fromkeys(("apply", "diff"), "change_commands"),
+    "demo": "demo_commands",
     "init": "init_commands",
 }
 
@@ -136,6 +137,7 @@ def test_the_wheel_works_as_a_zip_on_the_path(wheel: Path, tmp_path: Path) -> No
         ("stairwise_airflow.provider", ENGINES),
         ("stairwise_spark", ENGINES),
         ("stairwise_spark.commands", ENGINES),
+        ("stairwise_spark.demo_commands", ENGINES),
     ],
 )
 def test_importing_pulls_in_no_engine(module: str, absent: tuple[str, ...]) -> None:

@@ -26,6 +26,7 @@ ENGINE_COMMANDS = {
     "apply": "make the tables those of a changed declaration, beside its runs",
     "backfill": "fill the tables of a declaration from the events; resumable",
     "calibrate": "measure what work costs here, for the seconds of a plan",
+    "demo": "take a year of trips through Airflow, Spark and Delta Lake, and tell of it",
     "diff": "say what a changed declaration means for the tables, and what it costs",
     "init": "write a first declaration for a table, with what it guesses said",
     "maintain": "compact what is sealed, and keep the files and reports of the tables few",
@@ -62,6 +63,10 @@ EXAMPLES = {
     "completion": (
         ('eval "$(stairwise completion bash)"', "in ~/.bashrc; with zsh in ~/.zshrc"),
         ("stairwise completion fish | source", "in config.fish"),
+    ),
+    "demo": (
+        ("stairwise demo", "some minutes"),
+        ("stairwise demo --ui", "then, Airflow with the history of it"),
     ),
     "diff": (("stairwise diff trips.yaml", "after the file was changed"),),
     "init": (

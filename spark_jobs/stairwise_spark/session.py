@@ -170,7 +170,7 @@ def _opened(options: SessionOptions) -> SparkSession:
 
 def _own_settings(options: SessionOptions) -> dict[str, str]:
     """The settings with which our own JVM starts."""
-    _check_java()
+    check_java()
     # Spark's own choice is the python3 of the path, which may lack what this one has.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if options.quick:
@@ -212,8 +212,12 @@ def _logging_file() -> Path:
     return file
 
 
-def _check_java() -> None:
-    """Refuse what Spark cannot start on, before it prints a stack trace."""
+def check_java() -> None:
+    """Refuse what Spark cannot start on, before it prints a stack trace.
+
+    Raises:
+        RunError: There is no Java, or it is too old.
+    """
     home = os.environ.get("JAVA_HOME")
     java = f"{home}/bin/java" if home else "java"
     hint = f"install Java {OLDEST_JAVA} or newer, or set JAVA_HOME to where it is."

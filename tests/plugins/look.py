@@ -166,7 +166,7 @@ def main() -> int:
     """Whether nothing is wrong."""
     parser = argparse.ArgumentParser(description="Look at the page of a DAG's rollups in a browser.")
     parser.add_argument("address", help="of Airflow, whose users are all admins, as make ui has them")
-    parser.add_argument("--dag", default="stairwise_quick_start", help="which DAG (default: that of the demo)")
+    parser.add_argument("--dag", default="stairwise_demo", help="which DAG (default: that of the demo)")
     parser.add_argument("--axe", type=Path, help="axe.min.js; without it, rules of accessibility are not looked at")
     parser.add_argument("--into", type=Path, default=Path("target/look"), help="where pictures go")
     given = parser.parse_args(namespace=_Given())

@@ -10,6 +10,7 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG
 
+from stairwise_spark.demo_files import DAG_ID, DAGS, HISTORY_ID, declaration
 from tests.plugins.declared import REPORT, calls, program
 
 pytestmark = pytest.mark.airflow
@@ -32,6 +33,17 @@ def examples(airflow_db: None, repository: Path, monkeypatch: pytest.MonkeyPatch
 
 
 REPORT_SCHEMA = {"schema": "stairwise.run/1"}
+
+
+def test_airflow_reads_the_dags_of_the_demo(airflow_db: None, tmp_path: Path) -> None:
+    del airflow_db
+    (tmp_path / "rollups").mkdir()
+    declared = declaration(tmp_path / "trips", tmp_path / "out", 1_000_000)
+    (tmp_path / "rollups" / "demo.yaml").write_text(declared.to_yaml(), encoding="utf-8")
+    (tmp_path / "stairwise_demo.py").write_text(DAGS, encoding="utf-8")
+    bag = DagBag(str(tmp_path))
+    assert bag.import_errors == {}
+    assert set(bag.dags) == {DAG_ID, HISTORY_ID}
 
 
 def test_they_are_what_is_there(examples: dict[str, DAG]) -> None:
