@@ -201,12 +201,12 @@ def _came(asked: Question, files: Sequence[ChangedFile]) -> DataFrame:
 
 
 def _corrected(asked: Question, files: Sequence[ChangedFile], kept_since: int) -> DataFrame:
-    """The slices in which files that came and went make a difference that is no expiry, and how many rows are new."""
+    """The slices in which files that came and went make a difference that is no expiry, and how many rows more."""
     rows = reduce(DataFrame.unionByName, sides(asked, files, is_hashed=True))
     parts = [name for name in rows.columns if name not in {"_time", _SIDE}]
     each = in_slices(rows, asked.slices, F.col("_time")).groupBy("_begin", "_end", *parts)
     net = F.col(_NET)
     is_wrong = (net > 0) | ((net < 0) & (F.col("_begin") >= micros(kept_since)))
     found = each.agg(F.sum(_SIDE).alias(_NET)).groupBy("_begin", "_end")
-    sums = F.sum(F.greatest(F.lit(0), net)).alias(_ROWS), F.bool_or(is_wrong).alias(_IS_WRONG)
+    sums = F.greatest(F.lit(0), F.sum(net)).alias(_ROWS), F.bool_or(is_wrong).alias(_IS_WRONG)
     return found.agg(*sums).where(_IS_WRONG)
