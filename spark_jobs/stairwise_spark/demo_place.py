@@ -14,8 +14,8 @@ from stairwise.errors import UsageError
 from stairwise_spark.errors import RunError
 
 _SHOWN = 12  # lines of what a program said, where it fails
-# Each Spark works for seconds: to compile what it does to the last takes longer than that.
-_SHORT_LIVED = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+SHORT = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+"""What a JVM is told that works for seconds: to compile what it does to the last takes longer than that."""
 BESIDE = Path(sys.executable).parent
 """Where the programs of this Python are."""
 
@@ -80,7 +80,6 @@ class Place:
             "AIRFLOW__CORE__PARALLELISM": "4",
             "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{self.home}/airflow.db",
             "AIRFLOW_CONN_SPARK_DEFAULT": '{"conn_type": "spark", "host": "local[*]"}',
-            "SPARK_SUBMIT_OPTS": _SHORT_LIVED,
             "PATH": os.pathsep.join([str(BESIDE), os.environ.get("PATH", "")]),
         }
         return os.environ | settings
@@ -109,11 +108,12 @@ class Place:
             folder.mkdir(parents=True)
         self.log.touch()
 
-    def run(self, *words: str) -> str:
+    def run(self, *words: str, jvm: str = SHORT) -> str:
         """What a program prints; all that it says goes to the log.
 
         Args:
             words: The program, as it is found beside this Python or on the path, and its arguments.
+            jvm: What a Spark that it starts tells its JVM.
 
         Raises:
             RunError: It failed.
@@ -127,7 +127,7 @@ class Place:
                 stderr=said,
                 text=True,
                 cwd=self.folder,
-                env=self.environment(),
+                env=self.environment() | {"SPARK_SUBMIT_OPTS": jvm},
                 check=False,
             )
             said.write(done.stdout)

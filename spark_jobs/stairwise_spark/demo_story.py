@@ -118,7 +118,8 @@ class Story:
 
     def _compared(self) -> Iterator[str]:
         folders = map(str, (self.place.events, self.place.target, self.place.by_hand))
-        answer = self.place.run("python", "-m", "stairwise_spark.demo_by_hand", *folders)
+        # It works long enough for its JVM to compile all.
+        answer = self.place.run("python", "-m", "stairwise_spark.demo_by_hand", *folders, jvm="")
         by_hand = Fields.of(json.loads(answer), "the comparison", _LOOK)
         yield from told.compared_told({name: by_hand.fields(name) for name in by_hand.values}, self._report(0))
 
