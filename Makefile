@@ -29,7 +29,7 @@ setup: .venv/complete ## make .venv as requirements.lock pins it (minutes the fi
 
 # Side by side, but no more than so many: each has a JVM of its own.
 test: java setup ## pass every test, the fast ones first
-	$(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+	$(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --durations 20 --durations-min 20
 
 demo: java setup ## a year of trips through Airflow, Spark and Delta Lake, all in target/demo; ROWS=N
 	$(BIN)/stairwise demo --dir target/demo $(if $(ROWS),--rows $(ROWS))
