@@ -189,6 +189,7 @@ def test_late_rows_are_merged_once_into_windows_that_cannot_be_made_again(world:
     assert (report.wrote_anything, report.late_rows, report.repaired_rows) == (False, 0, 0)
 
 
+@pytest.mark.parametrize("filled", ["tables"], indirect=True)  # elsewhere all tiers are one commit
 def test_a_run_that_dies_between_tiers_merges_nothing_twice(world: World) -> None:
     for deaths in (1, 2):
         world.add(*some(9, 9, 17 + deaths))
