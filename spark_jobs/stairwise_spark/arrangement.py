@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial, reduce
 from math import ceil
@@ -17,16 +17,19 @@ from stairwise_spark.names import column
 from stairwise_spark.observed import Counted
 from stairwise_spark.rows import NUMBER
 from stairwise_spark.session import shuffle_tasks
+from stairwise_spark.spans import Spans
 from stairwise_spark.tables import literal
 from stairwise_spark.writes import Windows, Write, part, parts
 
 PART, WINDOW = StructField("_part", IntegerType()), StructField("window", StringType())
-# So many windows begin in a part, at least on average: few enough files, and few enough conflicts.
-_WINDOWS_IN_A_PART = 24
+# At least so many windows begin in a part, on average; and a part is a week, if it has no more rows than these then. A
+# part is a file at least, which takes as long to write as thousands of rows; but it is also what runs wait for that
+# write at the same time, and what is written anew for one of its windows.
+_WINDOWS_IN_A_PART, _LONG_PART, _ROWS_IN_A_PART = 24, 7, 250_000
 # To count windows costs time for each of their rows: too much where there are many.
 _MOST_COUNTED = 10_000
-SMALL_S = 2 * DAY_SECONDS
-"""The rows of so much event time, of all tiers together, are kept in memory, and go into one file a part from there."""
+# The rows of so much event time, of all tiers together, are few, as are so many.
+_SMALL_S, _FEW_ROWS = 2 * DAY_SECONDS, 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +38,12 @@ class Arrangement:
 
     Attributes:
         tiers: By name.
+        keys: For how many different keys the parts of each tier are laid out; None: for many.
         is_shared: Whether they share tables; the column ``window`` then tells them apart.
     """
 
     tiers: Mapping[str, Tier]
+    keys: Mapping[str, int | None]
     is_shared: bool = field(kw_only=True)
 
     @property
@@ -48,7 +53,20 @@ class Arrangement:
 
     def days(self, tier: str) -> int:
         """The length of the tier's parts."""
-        return ceil(_WINDOWS_IN_A_PART / (self.tiers[tier].rate * DAY_SECONDS))
+        windows_a_day, keys = self.tiers[tier].rate * DAY_SECONDS, self.keys[tier]
+        fits = 0 if keys is None else int(_ROWS_IN_A_PART / (windows_a_day * keys))
+        return max(ceil(_WINDOWS_IN_A_PART / windows_a_day), min(_LONG_PART, fits))
+
+    def has_few(self, due: Mapping[str, Spans]) -> bool:
+        """Whether the windows that end in some ranges have few rows: it costs next to nothing to keep them in memory.
+
+        Then it is only the commit that is repeated if runs nearby were faster.
+        """
+        if _length(due.values()) <= _SMALL_S:
+            return True
+        keys = [self.keys[tier] for tier in due]
+        rows = sum(self.tiers[tier].rate * _length([spans]) * (self.keys[tier] or 0) for tier, spans in due.items())
+        return None not in keys and rows <= _FEW_ROWS
 
     def arranged(self, writes: Sequence[Write]) -> tuple[DataFrame, dict[str, Windows]]:
         """The rows of writes to one table as it stores them, those of a part together; and who counts their windows.
@@ -61,7 +79,7 @@ class Arrangement:
         windows: dict[str, Windows] = {}
         whole = (self._alone(of[0], windows) if len(of) == 1 else self._several(of, windows) for of in frames.values())
         rows = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), whole)
-        if sum(span.end - span.start for write in writes for span in write.ends) <= SMALL_S:
+        if _length(write.ends for write in writes) <= _SMALL_S:
             return rows.coalesce(1), windows
         tasks = min(self._parts(writes), shuffle_tasks(rows.sparkSession))
         return rows.repartition(tasks, *(column(folder.name) for folder in self.folders)), windows
@@ -121,3 +139,7 @@ class Arrangement:
         counted, counts = Counted.of(rows, F.col("window_end"), number, max(each for _, each in numbers) + 1)
         windows.update({write.tier: partial(counts.number, each) for write, each in numbers})
         return counted
+
+
+def _length(ranges: Iterable[Spans]) -> int:
+    return sum(span.end - span.start for spans in ranges for span in spans)

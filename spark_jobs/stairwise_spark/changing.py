@@ -392,7 +392,9 @@ class _Change:
             ledger, states, tables = storage.ledger, storage.states(), storage.tables()
             goal = Storage.of(storage.spark, self.goal, self.source.identity)
             known = {
-                new: Known(goal.place(new).path or tables[old].location, tables[old].mark, states[old])
+                new: Known(
+                    goal.place(new).path or tables[old].location, tables[old].mark, tables[old].keys, states[old]
+                )
                 for new, old in moves.items()
                 if old in tables
             }

@@ -19,11 +19,11 @@ from stairwise.windowing import Interval, windows_at
 from stairwise_spark.delta_log import Busy
 from stairwise_spark.event_time import MICROS
 from stairwise_spark.source import PinnedSource
-from stairwise_spark.spans import Spans, hull, joined
+from stairwise_spark.spans import Spans, hull, joined, masked
 
 # Twice what Spark gives a task to read: columns that are not needed are in it, and tiers have fewer rows.
 BYTES_A_TASK = 256 * 1024**2
-# So many ranges of a tier are replaced by one commit: they are all in its predicate.
+# So many ranges of a tier are replaced by one commit, if they can only be told one by one in its predicate.
 _MOST_SPANS = 400
 
 
@@ -64,7 +64,7 @@ def pieces(
     whole = hull(joined(each for spans in ends.values() for each in spans))
     found = fitting(plan, source, whole, tasks, read) if length is None else equal(whole, length)
     cuts = {piece.end for piece in found}
-    most = max(ends.values(), key=len, default=())
+    most = max((spans for spans in ends.values() if masked(spans) is None), key=len, default=())
     cuts |= {each.end for each in most[_MOST_SPANS - 1 :: _MOST_SPANS]}
     inner = sorted(cut for cut in cuts if whole.start < cut < whole.end)
     return [Interval(*each) for each in pairwise([span.start, *inner, span.end])]

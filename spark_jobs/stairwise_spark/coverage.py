@@ -14,7 +14,7 @@ import json
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
 from stairwise.errors import CodecError
@@ -81,10 +81,10 @@ class Coverage:
     @classmethod
     def over(cls, ranges: Iterable[tuple[int, int, int]]) -> Coverage:
         """The coverage after these ranges, one upon the other: where they overlap, the later one holds."""
-        coverage = cls()
-        for start, end, version in ranges:
-            coverage = coverage.overlaid(cls.of(Interval(start, end), version))
-        return coverage
+        layers = [cls.of(Interval(start, end), version) for start, end, version in ranges]
+        while len(layers) > 1:  # by halves, so that many ranges do not take as many looks at all of them
+            layers = [older.overlaid(newer) for older, newer in zip_longest(layers[::2], layers[1::2], fillvalue=cls())]
+        return layers[0] if layers else cls()
 
     def overlaid(self, newer: Coverage) -> Coverage:
         """What holds after a newer commit: its claims where it makes any, even lower ones, else the old ones."""

@@ -22,7 +22,7 @@ from stairwise.window import CalendarWindow, CumulateWindow, FixedWindow, Window
 from stairwise.windowing import Interval, windows_at, windows_ending
 from stairwise.zones import DAY_SECONDS
 from stairwise_spark.names import column
-from stairwise_spark.spans import Spans
+from stairwise_spark.spans import Spans, hull, masked
 
 MICROS = 1_000_000
 
@@ -162,7 +162,7 @@ def bounded(frame: DataFrame, window: Window, span: Interval) -> DataFrame:
 
 def within(frame: DataFrame, instant: Column, spans: Spans) -> DataFrame:
     """The rows whose instant, in microseconds, is in one of some ranges of seconds."""
-    if len(spans) <= _FEW_SPANS:
+    if len(spans) <= _FEW_SPANS or masked(spans) is not None:
         return frame.where(is_within(instant, spans))
     by_day = [
         (day * DAY_SECONDS * MICROS, span.start * MICROS, span.end * MICROS)
@@ -175,7 +175,15 @@ def within(frame: DataFrame, instant: Column, spans: Spans) -> DataFrame:
 
 
 def is_within(instant: Column, spans: Spans) -> Column:
-    """Whether an instant, in microseconds, is in one of some ranges of seconds."""
+    """Whether an instant, in microseconds, is in one of some ranges of seconds.
+
+    Of many, all are looked up at once: to plan as many comparisons takes longer than to read the rows.
+    """
+    mask = masked(spans) if len(spans) > _FEW_SPANS else None
+    if mask is not None:
+        cell = F.call_function("div", instant - micros(mask.begin), micros(mask.step)).cast("int")
+        is_marked = F.substring(F.lit(mask.cells), cell + F.lit(1), F.lit(1)) == F.lit(b"\x01")
+        return is_within(instant, (hull(spans),)) & is_marked
     found = ((instant >= micros(span.start)) & (instant < micros(span.end)) for span in spans)
     return reduce(lambda one, other: one | other, found, F.lit(False))  # noqa: FBT003 - a literal
 

@@ -45,7 +45,7 @@ _COLUMNS = StructType(
 )
 _KIND = StructField("kind", StringType())
 _STATE, _PLAN, _REPORT, _LISTING = "state", "plan", "report", "listing"
-_SCHEMA = "stairwise.ledger/1"
+_SCHEMA = "stairwise.ledger/2"
 # So many of the newest commits are looked at; others may have made some of them, without a summary.
 _NEWEST = 32
 
@@ -57,11 +57,13 @@ class Known:
     Attributes:
         location: The folder of its table.
         mark: The mark of the table.
+        keys: For how many keys its partitions were laid out; None: for many.
         record: What its rows reflect at a version; None: it was not looked at.
     """
 
     location: str
     mark: str
+    keys: int | None
     record: State | None = None
 
 
@@ -92,7 +94,7 @@ class Summary:
     def encode(self) -> str:
         """The text, as a commit carries it."""
         tiers: dict[str, Json] = {
-            name: [known.location, known.mark]
+            name: [known.location, known.mark, known.keys]
             + ([None] if known.record is None else [known.record.version, known.record.coverage.to_json()])
             for name, known in self.tiers.items()
         }
@@ -324,17 +326,17 @@ def _known(value: object) -> Known:
     if not is_list(value):
         raise _refusal(value)
     match value:
-        case [str(location), str(mark), None]:
-            return Known(location, mark)
-        case [str(location), str(mark), int(at), coverage]:
-            return Known(location, mark, State(at, Coverage.from_json(coverage)))
+        case [str(location), str(mark), None | int() as keys, None]:
+            return Known(location, mark, keys)
+        case [str(location), str(mark), None | int() as keys, int(at), coverage]:
+            return Known(location, mark, keys, State(at, Coverage.from_json(coverage)))
         case _:
             raise _refusal(value)
 
 
 def _refusal(value: object) -> CodecError:
     return CodecError(
-        f"bookkeeping {json.dumps(value)[:80]}: it is not [location, mark, version, coverage].",
+        f"bookkeeping {json.dumps(value)[:80]}: it is not [location, mark, keys, version, coverage].",
         hint="something else changed it: remove the ledger, and run again.",
     )
 

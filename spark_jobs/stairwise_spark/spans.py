@@ -4,12 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from math import gcd
+from typing import NamedTuple
 
 from stairwise.edges import EdgeSet
 from stairwise.windowing import Interval
 
 Spans = tuple[Interval, ...]
 """Ranges that are not empty, in order, of which no two touch."""
+
+_MOST_CELLS = 1_000_000
+
+
+class Mask(NamedTuple):
+    """Some ranges as cells of a grid, from the start of the first to the end of the last.
+
+    Attributes:
+        begin: Where the first cell begins.
+        step: How long each is.
+        cells: A byte for each, which is 1 if the cell is in one of the ranges, else 0.
+    """
+
+    begin: int
+    step: int
+    cells: bytes
 
 
 def joined(ranges: Iterable[Interval]) -> Spans:
@@ -58,6 +76,23 @@ def without(one: Sequence[Interval], other: Sequence[Interval]) -> Spans:
     edges = [least, *(edge for span in other for edge in span), most]
     outside = [Interval(start, end) for start, end in zip(edges[::2], edges[1::2], strict=True) if start < end]
     return common(one, outside)
+
+
+def masked(spans: Spans, most: int = _MOST_CELLS) -> Mask | None:
+    r"""The ranges as cells of the widest grid that has all their bounds; None: there would be too many.
+
+    >>> masked((Interval(10, 20), Interval(40, 60)))
+    Mask(begin=10, step=10, cells=b'\x01\x00\x00\x01\x01')
+    """
+    begin, end = hull(spans)
+    step = gcd(*(bound - begin for span in spans for bound in span))
+    if not step or (end - begin) // step > most:
+        return None
+    cells = bytearray((end - begin) // step)
+    for span in spans:
+        first, last = (span.start - begin) // step, (span.end - begin) // step
+        cells[first:last] = b"\x01" * (last - first)
+    return Mask(begin, step, bytes(cells))
 
 
 def hull(ranges: Sequence[Interval]) -> Interval:

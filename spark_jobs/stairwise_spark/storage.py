@@ -6,8 +6,9 @@ In ``one_table`` all declared tiers are in ``target`` itself and all helpers in 
 schema of the catalog, the names of tables that are no use to readers begin with ``_``.
 
 Tables are partitioned by ``_part``, so many days, counted from 1970 in UTC, that some 24 windows of the tier begin in
-them: a day for tiers of hours and less, 24 days for days. Delta Lake tells conflicts by partitions alone, so writes of
-disjoint ranges conflict only if both touch a part; the loser fails, and nothing of it is there.
+them, and by the week where that has few rows by the number of keys that is declared when the table is made. Delta Lake
+tells conflicts by partitions alone, so writes of disjoint ranges conflict only if both touch a part; the loser fails,
+and nothing of it is there.
 """
 
 from __future__ import annotations
@@ -127,7 +128,14 @@ class Storage:
     @property
     def arrangement(self) -> Arrangement:
         """How rows lie in the tables."""
-        return Arrangement(self.tiers, is_shared=self.rollup.layout is Layout.ONE_TABLE)
+        tables = {tier: self._tables.get(self.place(tier)) for tier in self.tiers}
+        keys = {tier: self._keys if table is None else table.keys for tier, table in tables.items()}
+        return Arrangement(self.tiers, keys, is_shared=self.rollup.layout is Layout.ONE_TABLE)
+
+    @property
+    def _keys(self) -> int | None:
+        """How many different keys there are by what is declared; None: nobody says."""
+        return self.rollup.estimates.distinct_keys if self.rollup.keys else 1
 
     @property
     def ledger(self) -> Ledger:
@@ -320,7 +328,7 @@ class Storage:
         for tier, known in summaries[0].tiers.items() if summaries else ():
             # Of a folder that was copied, the ledger knows where the tables were.
             if tier in self.tiers and (place := self.place(tier)).is_at(known.location):
-                self._tables.setdefault(place, TierTable(self.spark, place, known.location, known.mark))
+                self._tables.setdefault(place, TierTable(self.spark, place, known.location, known.mark, known.keys))
         tables = {tier: table for tier in self.tiers if (table := self._tables.get(self.place(tier))) is not None}
         return len(tables) == len(self.tiers) and self._read_logs(tables, summaries)
 
@@ -359,7 +367,7 @@ class Storage:
         for tier in self.tiers:
             table, state = self._tables.get(self.place(tier)), self._states.get(tier)
             if table is not None:
-                known[tier] = Known(table.location, table.mark, state)
+                known[tier] = Known(table.location, table.mark, table.keys, state)
         before = self.ledger.summary
         made = self.plan if self._is_made else before.made
         self.ledger.summary = replace(
@@ -444,6 +452,7 @@ class Storage:
             comment=f"Rollup {self.rollup.name}: {content}. Made by Stairwise.",
             columns=columns,
             comments=comments,
+            keys=self._keys,
             required=required,
             partitions=partitions,
         )

@@ -36,6 +36,7 @@ from stairwise_spark.names import column, quoted
 from stairwise_spark.session import sql
 
 OWNER, PLAN, VERSION, MARK = "stairwise.rollup", "stairwise.plan", "stairwise.version", "stairwise.table"
+KEYS = "stairwise.keys"
 # What anything can read, and a fold of the log every 50 commits.
 _PROPERTIES = {
     "delta.checkpointInterval": "50",
@@ -114,6 +115,7 @@ class Definition:
         comment: What it holds, for people.
         columns: Its columns without the partitions, all but ``required`` ones nullable.
         comments: What is in a column, for people, by name.
+        keys: For how many different keys its partitions are laid out; None: for many.
         required: The columns that are never NULL.
         partitions: Names and types of the partition columns.
     """
@@ -124,6 +126,7 @@ class Definition:
     comment: str
     columns: StructType
     comments: Mapping[str, str]
+    keys: int | None = None
     required: tuple[str, ...] = ()
     partitions: tuple[StructField, ...] = ()
 
@@ -137,6 +140,8 @@ class Definition:
         columns = ", ".join(self._column(field) for field in self.fields)
         parted = ", ".join(quoted(field.name) for field in self.partitions)
         properties = {OWNER: self.owner, PLAN: self.plan, VERSION: self.version, MARK: mark, **_PROPERTIES}
+        if self.keys is not None:
+            properties[KEYS] = str(self.keys)
         if self.required:
             properties["delta.dataSkippingStatsColumns"] = ",".join(map(quoted, self._indexed()))
         return (
@@ -221,10 +226,12 @@ class TierTable(Table):
     Attributes:
         location: The folder of its files and its log.
         mark: What tells it from a table that was there before, or will be.
+        keys: For how many different keys its partitions were laid out; None: for many.
     """
 
     location: str
     mark: str
+    keys: int | None
 
     @classmethod
     def make(
@@ -248,7 +255,7 @@ class TierTable(Table):
             if is_ruling and there.properties.get(PLAN) != definition.plan:
                 texts = {PLAN: definition.plan, VERSION: definition.version}
                 sql(spark, f"ALTER TABLE {place.identifier} SET TBLPROPERTIES ({_assigned(texts)})")
-        return cls(spark, place, there.location, there.mark)
+        return cls(spark, place, there.location, there.mark, there.keys)
 
     @classmethod
     def find(cls, spark: SparkSession, place: Place, owner: str) -> TierTable | None:
@@ -261,7 +268,7 @@ class TierTable(Table):
         if there is None:
             return None
         _check_owner(place, there.properties, owner)
-        return cls(spark, place, there.location, there.mark)
+        return cls(spark, place, there.location, there.mark, there.keys)
 
     @property
     def key(self) -> str:
@@ -342,6 +349,12 @@ class _There(NamedTuple):
     def mark(self) -> str:
         """What tells it from others."""
         return self.properties.get(MARK, "")
+
+    @property
+    def keys(self) -> int | None:
+        """For how many keys its partitions were laid out."""
+        known = self.properties.get(KEYS)
+        return None if known is None else int(known)
 
 
 def _there(spark: SparkSession, place: Place) -> _There | None:

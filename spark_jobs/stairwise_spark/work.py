@@ -18,7 +18,6 @@ from pyspark.storagelevel import StorageLevel
 from stairwise.aggregate import ROWS
 from stairwise.plan import Pass, Plan, Step
 from stairwise.windowing import Interval
-from stairwise_spark.arrangement import SMALL_S
 from stairwise_spark.compute import Content, computed, events, finer, is_finer_cheaper
 from stairwise_spark.errors import translating
 from stairwise_spark.grid import is_within, within
@@ -95,18 +94,14 @@ class Work:
             if name in groups and reads in groups and _steps(groups[name])[0] is step:
                 readers[reads] += 1
         found: dict[str, Rows] = {}
+        is_small = self.storage.arrangement.has_few(self.due)
         for step in self.plan.steps:
             group = groups.get(step.tier.name)
             if group is not None and (steps := _steps(group))[0] is step:
                 places = {self.storage.place(each.tier.name) for each in steps if each.tier.name in self.due}
                 uses = len(places) + sum(readers[each.tier.name] for each in steps)
-                found |= self._made(group, found, is_kept=uses > 1 or (bool(places) and self._is_small))
+                found |= self._made(group, found, is_kept=uses > 1 or (bool(places) and is_small))
         return found
-
-    @property
-    def _is_small(self) -> bool:
-        """Whether it costs next to nothing to keep what is written, should a commit have to be repeated."""
-        return sum(span.end - span.start for spans in self.due.values() for span in spans) <= SMALL_S
 
     def written(self, found: Mapping[str, Rows]) -> dict[str, Rows]:
         """Of the rows that :meth:`frames` gave, those that are due, without windows that are only read."""

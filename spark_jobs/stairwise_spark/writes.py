@@ -12,10 +12,12 @@ from stairwise.windowing import Interval
 from stairwise.zones import DAY_SECONDS
 from stairwise_spark.coverage import Coverage
 from stairwise_spark.rows import Rows
-from stairwise_spark.spans import Spans, joined
+from stairwise_spark.spans import Spans, hull, joined, masked
 from stairwise_spark.tier_logs import File
 
 _MICROS = 1_000_000
+# So many ranges are told one by one.
+_FEW = 16
 Windows = Callable[[], int | None]
 """Says how many different windows have been written; None: they were not counted."""
 
@@ -51,9 +53,12 @@ class Write:
     @property
     def predicate(self) -> str:
         """What is true of exactly the stored rows of these windows, but for ``_part`` and ``window``."""
-        return " OR ".join(
-            f"(window_end > {instant(span.start)} AND window_end <= {instant(span.end)})" for span in self.ends
-        )
+        mask = masked(self.ends) if len(self.ends) > _FEW else None
+        if mask is None:
+            return " OR ".join(map(_ending, self.ends))
+        # All are looked up at once: to plan as many comparisons takes Delta Lake longer than to write the rows.
+        cell = f"CAST((unix_seconds(window_end) - 1 - ({mask.begin})) DIV {mask.step} AS INT)"
+        return f"({_ending(hull(self.ends))} AND substring(X'{mask.cells.hex()}', {cell} + 1, 1) = X'01')"
 
     def written(self, version: int, files: Iterable[File], windows: Windows, *, wrote: bool) -> Written:
         """What became of it, by the files that the commit added.
@@ -107,6 +112,10 @@ class Written:
     seconds: float = field(default=0.0, compare=False)
 
 
+def _ending(ends: Interval) -> str:
+    return f"(window_end > {instant(ends.start)} AND window_end <= {instant(ends.end)})"
+
+
 def instant(second: int) -> str:
     """An instant in SQL, whatever the session's zone."""
     return f"timestamp_micros({second * _MICROS}L)"
@@ -119,6 +128,9 @@ def parts(starts: Iterable[Interval], length: int) -> str:
         for span in starts
         if span.start < span.end
     )
+    if len(ranges) > _FEW:
+        each = (number for first, beyond in ranges for number in range(first, beyond, length))
+        return f"_part IN ({', '.join(map(str, each))})"
     return " OR ".join(f"(_part >= {first} AND _part <= {beyond - length})" for first, beyond in ranges) or "false"
 
 

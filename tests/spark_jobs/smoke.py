@@ -1,4 +1,4 @@
-"""A backfill wherever Spark is: ``python -m tests.spark_jobs.smoke FOLDER [--master URL | --remote URL]``.
+"""A backfill wherever Spark is: ``python -m tests.spark_jobs.smoke FOLDER LAYOUT [--master URL | --remote URL]``.
 
 It has a session of its own, so it is a process of its own. What it found is printed as JSON.
 """
@@ -9,7 +9,6 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -44,6 +43,7 @@ _CALLS = (
 
 class _Given(argparse.Namespace):
     folder: Path
+    layout: Layout
     master: str | None
     remote: str | None
     conf: list[str]
@@ -52,6 +52,7 @@ class _Given(argparse.Namespace):
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
+    parser.add_argument("layout", type=Layout)
     parser.add_argument("--master")
     parser.add_argument("--remote")
     parser.add_argument("--conf", action="append", default=[])
@@ -59,13 +60,13 @@ def main() -> None:
     conf = [(key, value) for key, _, value in (each.partition("=") for each in given.conf)]
     spark = open_session(SessionOptions(master=given.master, remote=given.remote, conf=tuple(conf), quick=True))
     try:
-        sys.stdout.write(json.dumps(_found(spark, given.folder)) + "\n")
+        sys.stdout.write(json.dumps(_found(spark, given.folder, given.layout)) + "\n")
         sys.stdout.flush()
     finally:
         spark.stop()
 
 
-def _found(spark: SparkSession, folder: Path) -> dict[str, object]:
+def _found(spark: SparkSession, folder: Path, layout: Layout) -> dict[str, object]:
     raw = events(spark, seed=5, per_key=30)
     moved = (
         F.col("_time") * 10_000 + F.pmod(F.coalesce("long", F.lit(0)), F.lit(50_000)) * 1_000_000 + _NIGHT * 1_000_000
@@ -79,16 +80,16 @@ def _found(spark: SparkSession, folder: Path) -> dict[str, object]:
         keys=("key",),
         aggregates={f"a{number}": call for number, call in enumerate(_CALLS)},
         windows=_WINDOWS,
-        target=str(folder / "tables"),
+        target=str(folder / "target"),
+        layout=layout,
         estimates=Estimates(rows_per_day=10**9, distinct_keys=10),
     )
     wanted = oracle.expected(raw, rollup, oracle.ending_in(_SPAN))
-    other = replace(rollup, target=str(folder / "one"), layout=Layout.ONE_TABLE)
     return {
         "shares": any(step.reads for step in optimize(rollup).steps),
         **_of_python(spark),
         "knows_conflicts": _knows_conflicts(spark),
-        **{each.layout.value: _filled(spark, each, wanted) for each in (rollup, other)},
+        **_filled(spark, rollup, wanted),
     }
 
 

@@ -101,19 +101,18 @@ class Process:
             time.sleep(0.1)
 
 
-def smoke(folder: Path, environment: Mapping[str, str], *arguments: str) -> object:
-    """What the smoke test finds."""
-    command = [sys.executable, "-m", "tests.spark_jobs.smoke", str(folder / "lake"), *arguments]
+def smoke(folder: Path, environment: Mapping[str, str], layout: str, *arguments: str) -> object:
+    """What the smoke test finds, in a layout."""
+    command = [sys.executable, "-m", "tests.spark_jobs.smoke", str(folder / "lake"), layout, *arguments]
     with Process(command, folder / "smoke.log", environment) as running:
         return json.loads(running.said(r"(?m)^(\{.*\})$"))
 
 
 def wanted(executors: int) -> object:
     """What it has to find: tiers are shared, all is as the raw rows say, for verify too; run again, nothing."""
-    filled = {"wrote": [True, False], "rows": 1_165, "wrong": [], "verified": 0}
     return {
         "shares": True, "totals": [10, 35], "executors": executors, "knows_conflicts": True,
-        "tables": filled, "one_table": filled,
+        "wrote": [True, False], "rows": 1_165, "wrong": [], "verified": 0,
     }  # fmt: skip
 
 
@@ -147,7 +146,7 @@ def test_a_standalone_cluster_of_two_workers(tmp_path: Path, environment: dict[s
         ]  # fmt: skip
         for worker in workers:
             worker.said(r"(Successfully registered with master)")
-        found = smoke(tmp_path, environment, "--master", url, *_conf(_OF_CLUSTER))
+        found = smoke(tmp_path, environment, "one_table", "--master", url, *_conf(_OF_CLUSTER))
     assert found == wanted(executors=2)
 
 
@@ -160,5 +159,5 @@ def test_spark_connect(tmp_path: Path, environment: dict[str, str]) -> None:
     ]
     with Process(command, tmp_path / "server.log", environment) as server:
         port = server.said(r"Spark Connect server started at: \S*:(\d+)")
-        found = smoke(tmp_path, environment, "--remote", f"sc://{_HERE}:{port}")
+        found = smoke(tmp_path, environment, "tables", "--remote", f"sc://{_HERE}:{port}")
     assert found == wanted(executors=1)

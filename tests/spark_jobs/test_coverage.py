@@ -127,20 +127,22 @@ def test_a_claim_that_is_none_is_refused(text: str, message: str) -> None:
 
 @given(_coverages())
 def test_a_summary_round_trips(coverage: Coverage) -> None:
-    tiers = {"5m": Known("/lake/5m", "b7", State(3, coverage)), "1h": Known("/lake/1h", "b8")}
+    tiers = {"5m": Known("/lake/5m", "b7", 6, State(3, coverage)), "1h": Known("/lake/1h", "b8", None)}
     summary = Summary(made="ab", plan="cd", tiers=tiers)
     assert Summary.decode(summary.encode()) == summary
 
 
-@pytest.mark.parametrize("text", [None, "", "nightly", "[]", '{"schema":"stairwise.ledger/2"}', "[" * 100_000])
+@pytest.mark.parametrize("text", [None, "", "nightly", "[]", '{"schema":"stairwise.ledger/3"}', "[" * 100_000])
 def test_what_others_write_into_the_ledger_is_no_summary(text: str | None) -> None:
     assert Summary.decode(text) is None
 
 
-@pytest.mark.parametrize("tiers", ["7", '{"5m":7}', '{"5m":["/lake",1,null]}', '{"5m":["/lake","b7",3]}'])
+@pytest.mark.parametrize("tiers", ["7", '{"5m":7}', '{"5m":["/lake",1,null,null]}', '{"5m":["/lake","b7",null,3]}'])
 def test_a_summary_that_is_none_is_refused(tiers: str) -> None:
-    text = f'{{"schema":"stairwise.ledger/1","made":"","plan":"","tiers":{tiers}}}'
-    with pytest.raises(CodecError, match=r"^bookkeeping .*: it is not \[location, mark, version, coverage\]\. Hint: "):
+    text = f'{{"schema":"stairwise.ledger/2","made":"","plan":"","tiers":{tiers}}}'
+    with pytest.raises(
+        CodecError, match=r"^bookkeeping .*: it is not \[location, mark, keys, version, coverage\]\. Hint: "
+    ):
         Summary.decode(text)
 
 

@@ -5,6 +5,7 @@ from itertools import groupby, islice, pairwise
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -12,7 +13,8 @@ from stairwise.edges import EdgeSet
 from stairwise.window import FixedWindow, Window
 from stairwise.window_text import parse_window
 from stairwise.windowing import Interval, windows_at, windows_ending
-from stairwise_spark.grid import cells_of, covered, in_slices, in_windows, picked, reach
+from stairwise_spark.grid import cells_of, covered, in_slices, in_windows, is_within, picked, reach, within
+from stairwise_spark.spans import hull, joined, masked
 from tests.strategies import instants, windows
 
 pytestmark = pytest.mark.spark
@@ -257,3 +259,29 @@ def test_a_window_is_the_end_of_a_block_and_the_beginning_of_the_next(one: Windo
         assert begun + ended == own
         assert begun == older[len(older) - len(begun) :]
         assert ended == younger[: len(ended)]
+
+
+@given(
+    st.lists(st.tuples(st.integers(-40, 40), st.integers(1, 6)), min_size=1, max_size=40),
+    st.sampled_from([1, 7, 60]),
+    st.sampled_from([10, 10_000]),
+)
+def test_ranges_as_a_mask(ranges: list[tuple[int, int]], step: int, most: int) -> None:
+    spans = joined(Interval(start * step, (start + length) * step) for start, length in ranges)
+    mask = masked(spans, most)
+    if mask is None:
+        assert (hull(spans).end - hull(spans).start) // step > most
+        return
+    cells = range(mask.begin, mask.begin + len(mask.cells) * mask.step, mask.step)
+    marked = joined(Interval(at, at + mask.step) for at, byte in zip(cells, mask.cells, strict=True) if byte)
+    assert marked == spans
+
+
+def test_instants_in_many_ranges(spark: SparkSession) -> None:
+    """Before 1970 too, and outside of all of them."""
+    spans = tuple(Interval(at * 30 - 600, at * 30 - 600 + 10 + at % 2 * 10) for at in range(40))
+    instants = range(-700 * MICROS, 700 * MICROS, 2_500_000)
+    frame = spark.range(instants.start, instants.stop, instants.step).withColumnRenamed("id", "at")
+    found = {row[0] for row in frame.where(is_within(F.col("at"), spans)).collect()}
+    assert found == {each for each in instants for span in spans if span.start * MICROS <= each < span.end * MICROS}
+    assert within(frame, F.col("at"), spans).count() == len(found)

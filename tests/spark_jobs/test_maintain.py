@@ -24,7 +24,7 @@ from stairwise_spark.verify import Check, verify
 from tests.spark_jobs.proving import DAY, HOUR, add_events, declared, filled, hours, on_disk
 
 pytestmark = pytest.mark.spark
-TOMORROW = DAY + 2 * 86_400
+NEXT_WEEK = DAY + 8 * 86_400
 
 
 def by_hours(spark: SparkSession, tmp_path: Path, layout: str, count: int) -> Plan:
@@ -43,16 +43,16 @@ def files(kept: Kept) -> list[tuple[int, int, int]]:
 def test_sealed_partitions_have_one_file_and_claims_stay(spark: SparkSession, tmp_path: Path, layout: str) -> None:
     plan = by_hours(spark, tmp_path, layout, 4)
     coverage = {tier: state.coverage for tier, state in Storage.of(spark, plan).states().items()}
-    # While the day lasts, its partition is open.
+    # While the week lasts, its partition is open.
     assert all(partitions == 0 for *_, partitions in files(maintain(spark, plan, Upkeep(), now=DAY + 6 * HOUR)))
-    planned = files(maintain(spark, plan, Upkeep(is_dry=True), now=TOMORROW))
-    done = files(maintain(spark, plan, Upkeep(), now=TOMORROW))
+    planned = files(maintain(spark, plan, Upkeep(is_dry=True), now=NEXT_WEEK))
+    done = files(maintain(spark, plan, Upkeep(), now=NEXT_WEEK))
     assert planned == done
     assert all(before >= 4 * partitions and after == partitions for before, after, partitions in done)
     assert {tier: state.coverage for tier, state in Storage.of(spark, plan).states().items()} == coverage
     assert verify(spark, plan, Check()).total == 0
     versions = {tier: state.version for tier, state in Storage.of(spark, plan).states().items()}
-    assert all(partitions == 0 for *_, partitions in files(maintain(spark, plan, Upkeep(), now=TOMORROW)))
+    assert all(partitions == 0 for *_, partitions in files(maintain(spark, plan, Upkeep(), now=NEXT_WEEK)))
     assert {tier: state.version for tier, state in Storage.of(spark, plan).states().items()} == versions
     assert not run(spark, plan, Request(span=hours(0, 4))).wrote_anything
 
@@ -60,7 +60,7 @@ def test_sealed_partitions_have_one_file_and_claims_stay(spark: SparkSession, tm
 def test_what_was_summed_up_outlives_the_commits_of_the_log(spark: SparkSession, tmp_path: Path) -> None:
     plan = by_hours(spark, tmp_path, "tables", 2)
     before = {each.step.tier.name: each.covered for each in status(spark, plan).tiers}
-    maintain(spark, plan, Upkeep(), now=TOMORROW)
+    maintain(spark, plan, Upkeep(), now=NEXT_WEEK)
     # As a checkpoint does that is made 30 days later: of each log only the last commit is left.
     for tier in ("20m", "1h"):
         table, log = tmp_path / "rollup" / tier, tmp_path / "rollup" / tier / "_delta_log"
@@ -82,14 +82,14 @@ def test_files_that_no_version_needs_are_removed_when_that_is_asked(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plan = by_hours(spark, tmp_path, "tables", 4)
-    maintain(spark, plan, Upkeep(), now=TOMORROW)
+    maintain(spark, plan, Upkeep(), now=NEXT_WEEK)
     orphan = next((tmp_path / "rollup" / "1h").glob("_part=*")) / "part-of-a-killed-writer.parquet"
     shutil.copy(next(orphan.parent.glob("*.parquet")), orphan)
     data = sorted((tmp_path / "rollup" / "1h").rglob("*.parquet"))
-    maintain(spark, plan, Upkeep(vacuum=True), now=TOMORROW)
+    maintain(spark, plan, Upkeep(vacuum=True), now=NEXT_WEEK)
     # All of it is younger than a week.
     assert sorted((tmp_path / "rollup" / "1h").rglob("*.parquet")) == data
-    maintain(spark, plan, Upkeep(vacuum=True, retain_hours=0, is_forced=True), now=TOMORROW)
+    maintain(spark, plan, Upkeep(vacuum=True, retain_hours=0, is_forced=True), now=NEXT_WEEK)
     assert not orphan.exists()
     assert len(list((tmp_path / "rollup" / "1h").glob("_part=*/*.parquet"))) == 1
     assert spark.conf.get("spark.databricks.delta.retentionDurationCheck.enabled", "true") == "true"

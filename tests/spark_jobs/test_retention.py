@@ -37,15 +37,16 @@ class World:
     rollup: Rollup
     today: int
 
-    def add(self, days_ago: int, count: int = 48, value: int = 1) -> None:
-        """Events of a day, evenly."""
+    def add(self, days_ago: int, count: int = 48, value: int = 1, days: int = 1) -> None:
+        """Events of some days, evenly, with a file for each day."""
         begin = self.today - days_ago * DAY
-        rows = self.spark.range(count).select(
+        rows = self.spark.range(0, days * count, 1, 1).select(
             F.timestamp_seconds(F.lit(begin) + F.col("id") * (DAY // count)).alias("at"),
             (F.col("id") % 2).cast("string").alias("zone"),
-            (F.col("id") + value).alias("fare"),
+            (F.col("id") % count + value).alias("fare"),
         )
-        rows.write.format("delta").mode("append").save(str(self.rollup.source.path))
+        writer = rows.write.format("delta").mode("append").option("maxRecordsPerFile", count)
+        writer.save(str(self.rollup.source.path))
 
     def delete(self, condition: str) -> None:
         """Events that go."""
@@ -78,8 +79,7 @@ def world(spark: SparkSession, tmp_path: Path) -> World:
         estimates=Estimates(rows_per_day=1_000_000, distinct_keys=2),
     )
     world = World(spark, rollup, int(time.time()) // DAY * DAY)
-    for days_ago in range(1, DAYS + 1):
-        world.add(days_ago)
+    world.add(DAYS, days=DAYS)
     return world
 
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from shutil import rmtree
 
@@ -20,13 +21,16 @@ from stairwise.options import Options, TiersAllowed
 from stairwise.tiers import Kind
 from stairwise.window import CalendarWindow, CumulateWindow, FixedWindow
 from stairwise.windowing import Interval, windows_ending
-from stairwise_spark import tables
+from stairwise_spark import tables, writes
 from stairwise_spark.coverage import Coverage, State
 from stairwise_spark.errors import BusyError, RunError
+from stairwise_spark.grid import within
 from stairwise_spark.rows import Rows
 from stairwise_spark.session import sql
+from stairwise_spark.spans import joined, masked, without
 from stairwise_spark.storage import Storage
 from stairwise_spark.writes import Write, Written, parts
+from tests.changed import but
 
 pytestmark = pytest.mark.spark
 _DAY = 86_400
@@ -273,8 +277,58 @@ def test_each_tier_of_one_table_has_parts_of_its_own_length(spark: SparkSession,
         found = {each.tier: _stored(storage, each) for each in done}
         assert found == {tier: _wanted(storage, tier, (span, value)) for tier, span in spans.items()}
     rows = spark.read.format("delta").load(str(tmp_path)).groupBy("window").agg(F.sort_array(F.collect_set("_part")))
-    assert {row[0]: row[1] for row in rows.collect()} == {"20s": [-1], "30s": [-1, 0], "2d": [-48, 0, 48]}
+    assert {row[0]: row[1] for row in rows.collect()} == {"20s": [-5], "30s": [-7, 0], "2d": [-48, 0, 48]}
     assert storage.stored("2d", 2, Interval(46 * _DAY, 50 * _DAY)).count() == 4
+
+
+@pytest.mark.parametrize("most", [1_000_000, 10], ids=["looked up", "compared"])
+def test_scattered_windows_are_replaced_and_no_others(
+    kept: Storage, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """Many ranges are looked up in the predicate; where that would take too much, they are compared."""
+    monkeypatch.setattr(writes, "masked", partial(masked, most=most))
+    whole = Interval(-2_000, 2_000)
+    spans = joined(Interval(start // 20 * 20, start // 20 * 20 + 20) for start in range(-1_990, 1_900, 101))
+    scattered = replace(
+        _write(kept, "20s", whole, 2),
+        rows=Rows(within(_rows(kept, "20s", whole, 2), F.unix_micros("window_end") - F.lit(1), spans)),
+        ends=spans,
+    )
+    kept.write("r1", [_write(kept, "20s", whole, untouched=0)])
+    (done,) = kept.write("r2", [scattered])
+    others = [(span, 1) for span in without((whole,), spans)]
+    assert _stored(kept, done) == _wanted(kept, "20s", *others, *((span, 2) for span in spans))
+
+
+@pytest.mark.parametrize(
+    ("keys", "days"),
+    [
+        (None, {"10m": 1, "1h": 1, "1d": 24}),
+        (1, {"10m": 7, "1h": 7, "1d": 24}),
+        (500, {"10m": 3, "1h": 7, "1d": 24}),
+        (100_000, {"10m": 1, "1h": 1, "1d": 24}),
+    ],
+)
+def test_parts_are_longer_where_they_have_few_rows(
+    spark: SparkSession, tmp_path: Path, keys: int | None, days: dict[str, int]
+) -> None:
+    rollup = but(_rollup(str(tmp_path), windows=tuple(days)), estimates=Estimates(distinct_keys=keys))
+    arrangement = Storage.of(spark, optimize(rollup)).arrangement
+    assert {tier: arrangement.days(tier) for tier in days} == days
+
+
+def test_a_table_keeps_the_parts_that_it_was_made_with(spark: SparkSession, tmp_path: Path) -> None:
+    made = _storage(spark, _rollup(str(tmp_path)))
+    made.ensure(_schemas(made))
+    made.record("r", made.states())
+    rollup = but(_rollup(str(tmp_path)), estimates=Estimates(distinct_keys=10**6))
+    later, restored = (replace(_fresh(made), rollup=rollup) for _ in range(2))
+    later.states()
+    shutil.rmtree(tmp_path / "_stairwise")
+    restored.states()  # by what the tables say
+    days = [{tier: each.arrangement.days(tier) for tier in made.tiers} for each in (made, later, restored)]
+    assert days[0] == days[1] == days[2]
+    assert days[0]["20s"] == 5
 
 
 @pytest.mark.parametrize(
@@ -288,6 +342,11 @@ def test_each_tier_of_one_table_has_parts_of_its_own_length(spark: SparkSession,
 )
 def test_parts(span: Interval, length: int, wanted: str) -> None:
     assert parts([span], length) == wanted
+
+
+def test_many_parts_are_listed() -> None:
+    spans = [Interval(day * _DAY, day * _DAY + 60) for day in range(-2, 80, 4)]
+    assert parts(spans, 2) == f"_part IN ({', '.join(map(str, range(-2, 80, 4)))})"
 
 
 def test_a_table_says_what_it_is(kept: Storage) -> None:
@@ -307,6 +366,7 @@ def test_a_table_says_what_it_is(kept: Storage) -> None:
         "delta.checkpointInterval": "50",
         "delta.dataSkippingStatsColumns": "`window_start`,`window_end`,`zone.id`",
         "delta.enableDeletionVectors": "false",
+        "stairwise.keys": "10",
         "stairwise.plan": kept.plan,
         "stairwise.rollup": "trips",
     }  # fmt: skip

@@ -125,7 +125,8 @@ def test_what_was_known_of_a_table_that_is_lost_is_not_known_of_the_one_in_its_p
     log.mkdir(parents=True)
     for number, (mark, at, version) in enumerate((("lost", 3, 0), ("new", 0, 1))):
         tiers = {
-            each.name: Known(each.name, mark, State(at, Coverage.of(_ALL, version))) for each in world.rollup.windows
+            each.name: Known(each.name, mark, None, State(at, Coverage.of(_ALL, version)))
+            for each in world.rollup.windows
         }
         info = {"commitInfo": {"userMetadata": Summary(tiers=tiers).encode()}}
         (log / f"{number:020d}.json").write_text(json.dumps(info), encoding="utf-8")
