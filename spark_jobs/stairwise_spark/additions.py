@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import NamedTuple
 
 from pyspark.errors import AnalysisException
@@ -29,6 +28,7 @@ from stairwise_spark.differences import MOST_SLICES
 from stairwise_spark.errors import translating, unless_said
 from stairwise_spark.event_time import MICROS
 from stairwise_spark.grid import in_slices, micros
+from stairwise_spark.halves import rows_of_all
 from stairwise_spark.source import PinnedSource
 from stairwise_spark.spans import Spans, common, joined
 
@@ -76,7 +76,7 @@ class Additions:
     def rows(self, spans: Sequence[Interval]) -> DataFrame:
         """The rows that were added, those of some ranges, as the source gives them."""
         asked = replace(self.asked, within=common(self.asked.within, spans))
-        return reduce(DataFrame.unionByName, rows_of_files(asked, self.files))
+        return rows_of_all(rows_of_files(asked, self.files))
 
 
 def additions(
@@ -175,7 +175,7 @@ def _touches(
     if not parts:
         return ()
     sums = F.sum(_ROWS).alias(_ROWS), F.bool_or(_IS_WRONG).alias(_IS_WRONG)
-    found = reduce(DataFrame.unionByName, parts).groupBy("_begin", "_end").agg(*sums).persist()
+    found = rows_of_all(parts).groupBy("_begin", "_end").agg(*sums).persist()
     try:
         few = found.limit(most + 1).collect()
         if len(few) > most:
@@ -195,14 +195,14 @@ def _touches(
 
 def _came(asked: Question, files: Sequence[ChangedFile]) -> DataFrame:
     """The slices that hold rows of files that were added, and how many."""
-    rows = reduce(DataFrame.unionByName, sides(asked, files, is_hashed=False))
+    rows = rows_of_all(sides(asked, files, is_hashed=False))
     found = in_slices(rows, asked.slices, F.col("_time")).groupBy("_begin", "_end").agg(F.sum(_SIDE).alias(_ROWS))
     return found.withColumn(_IS_WRONG, F.lit(False))  # noqa: FBT003 - a literal
 
 
 def _corrected(asked: Question, files: Sequence[ChangedFile], kept_since: int) -> DataFrame:
     """The slices in which files that came and went make a difference that is no expiry, and how many rows more."""
-    rows = reduce(DataFrame.unionByName, sides(asked, files, is_hashed=True))
+    rows = rows_of_all(sides(asked, files, is_hashed=True))
     parts = [name for name in rows.columns if name not in {"_time", _SIDE}]
     each = in_slices(rows, asked.slices, F.col("_time")).groupBy("_begin", "_end", *parts)
     net = F.col(_NET)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial, reduce
+from functools import partial
 from math import ceil
 
 from pyspark.sql import Column, DataFrame
@@ -13,6 +13,7 @@ from pyspark.sql.types import IntegerType, StringType, StructField
 
 from stairwise.tiers import Tier
 from stairwise.zones import DAY_SECONDS
+from stairwise_spark.halves import in_halves
 from stairwise_spark.names import column
 from stairwise_spark.observed import Counted
 from stairwise_spark.rows import NUMBER
@@ -78,7 +79,7 @@ class Arrangement:
             frames.setdefault(id(write.rows.frame), []).append(write)
         windows: dict[str, Windows] = {}
         whole = (self._alone(of[0], windows) if len(of) == 1 else self._several(of, windows) for of in frames.values())
-        rows = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), whole)
+        rows = in_halves(lambda one, other: one.unionByName(other, allowMissingColumns=True), whole)
         if _length(write.ends for write in writes) <= _SMALL_S:
             return rows.coalesce(1), windows
         tasks = min(self._parts(writes), shuffle_tasks(rows.sparkSession))

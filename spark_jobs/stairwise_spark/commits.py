@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, Row, SparkSession
@@ -22,6 +21,7 @@ from stairwise.zones import DAY_SECONDS
 from stairwise_spark.delta_log import Described, with_bounds
 from stairwise_spark.errors import condition
 from stairwise_spark.event_time import MICROS, EventTime
+from stairwise_spark.halves import any_of
 from stairwise_spark.names import without_wildcards
 from stairwise_spark.spans import merged
 
@@ -228,4 +228,4 @@ def _may_be_in(spans: Sequence[Interval], slack: int) -> Column:
         (first < F.lit((each.end + slack) * MICROS)) & (last >= F.lit((each.start - slack) * MICROS - _CUT))
         for each in merged(spans, _MOST_RANGES)
     )
-    return F.isnull(first) | reduce(lambda left, right: left | right, inside)
+    return F.isnull(first) | any_of(inside)

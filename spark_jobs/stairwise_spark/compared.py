@@ -13,6 +13,7 @@ from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType
 
 from stairwise.json_fields import Json
 from stairwise.windowing import Interval
+from stairwise_spark.halves import any_of
 from stairwise_spark.names import column
 from stairwise_spark.recomputed import BOUNDS, ERRORS, ROWS, Judged, proof
 
@@ -144,10 +145,9 @@ def _are_alike(stored: DataFrame, made: DataFrame, keys: Sequence[str], rules: S
         *(F.count(side).alias(side) for side in sides),
         *(F.first(column(name), ignorenulls=True).alias(name) for name in values),
     )
-    found: Column = ~((F.col(_STORED) == F.lit(1)) & (F.col(_MADE) == F.lit(1)))
-    for each in rules:
-        found |= each.is_wrong(column(f"{_STORED} {each.name}"), lambda name: column(f"{_MADE} {name}"))
-    return grouped.where(found).isEmpty()
+    wrong = (each.is_wrong(column(f"{_STORED} {each.name}"), lambda name: column(f"{_MADE} {name}")) for each in rules)
+    is_alone = (column(side) != F.lit(1) for side in sides)
+    return grouped.where(any_of([*is_alone, *wrong])).isEmpty()
 
 
 def _differing(stored: DataFrame, made: DataFrame, keys: Sequence[str], rules: Sequence[Rule]) -> DataFrame:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from urllib.parse import unquote
 
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from stairwise_spark.coverage import Claim
+from stairwise_spark.halves import any_of
 from stairwise_spark.names import without_wildcards
 from stairwise_spark.tables import TierTable
 
@@ -193,7 +193,7 @@ def _lines(spark: SparkSession, since: Mapping[TierTable, int], schema: str) -> 
     name = F.col("_metadata.file_name")
     # Of nothing but the files' names: so the others are not opened.
     wanted = [(_key_column() == table.key) & (name >= f"{first:020d}.json") for table, first in since.items()]
-    return _placed(spark.read.schema(schema).json(files).where(reduce(_either, wanted)))
+    return _placed(spark.read.schema(schema).json(files).where(any_of(wanted)))
 
 
 def _placed(lines: DataFrame) -> DataFrame:
@@ -250,7 +250,3 @@ def _key_column() -> Column:
     """The folder of the table whose log a file is of, as its address has it, decoded."""
     path = F.url_decode(F.replace(F.col("_metadata.file_path"), F.lit("+"), F.lit("%2B")))
     return F.element_at(F.split(path, "/"), -3)
-
-
-def _either(one: Column, other: Column) -> Column:
-    return one | other

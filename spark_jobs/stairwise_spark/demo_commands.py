@@ -70,6 +70,7 @@ def _check(given: Given) -> None:
 
 def _told(place: Place, rows: int) -> int:
     """Begin anew, and tell it part by part."""
+    from stairwise_spark.demo_server import serving
     from stairwise_spark.demo_story import Story
     from stairwise_spark.jars import delta_jars
     from stairwise_spark.session import check_java
@@ -79,9 +80,10 @@ def _told(place: Place, rows: int) -> int:
     check_java()
     delta_jars()
     place.clear()
-    for title, section in Story.of(place, rows).sections():
-        print(f"\n{title}\n", flush=True)
-        for line in section():
-            print(f"   {line}".rstrip(), flush=True)
+    with serving(place) as server:
+        for title, section in Story.of(place, server, rows).sections():
+            print(f"\n{title}\n", flush=True)
+            for line in section():
+                print(f"   {line}".rstrip(), flush=True)
     print(f"\nDone in {time.monotonic() - begun:,.0f} s.")
     return 0

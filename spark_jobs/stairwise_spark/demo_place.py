@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import shutil
@@ -14,8 +15,6 @@ from stairwise.errors import UsageError
 from stairwise_spark.errors import RunError
 
 _SHOWN = 12  # lines of what a program said, where it fails
-SHORT = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
-"""What a JVM is told that works for seconds: to compile what it does to the last takes longer than that."""
 BESIDE = Path(sys.executable).parent
 """Where the programs of this Python are."""
 
@@ -26,9 +25,11 @@ class Place:
 
     Attributes:
         folder: An absolute path.
+        remote: The address of a Spark Connect server, where programs find Spark; None: each starts one of its own.
     """
 
     folder: Path
+    remote: str | None = None
 
     @property
     def events(self) -> Path:
@@ -72,6 +73,8 @@ class Place:
 
     def environment(self) -> dict[str, str]:
         """What programs are started with: those beside this Python, an Airflow in the folder, Spark on this machine."""
+        local = {"conn_type": "spark", "host": "local[*]"}
+        spark = local if self.remote is None else {"conn_type": "spark_connect", "host": self.remote}
         settings = {
             "AIRFLOW_HOME": str(self.home),
             "AIRFLOW__CORE__DAGS_FOLDER": str(self.dags),
@@ -79,10 +82,10 @@ class Place:
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__PARALLELISM": "4",
             "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{self.home}/airflow.db",
-            "AIRFLOW_CONN_SPARK_DEFAULT": '{"conn_type": "spark", "host": "local[*]"}',
+            "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(spark),
             "PATH": os.pathsep.join([str(BESIDE), os.environ.get("PATH", "")]),
         }
-        return os.environ | settings
+        return os.environ | settings | ({} if self.remote is None else {"SPARK_REMOTE": self.remote})
 
     def check(self) -> None:
         """Refuse to begin where Airflow is missing, or where something else would be lost.
@@ -108,12 +111,11 @@ class Place:
             folder.mkdir(parents=True)
         self.log.touch()
 
-    def run(self, *words: str, jvm: str = SHORT) -> str:
+    def run(self, *words: str) -> str:
         """What a program prints; all that it says goes to the log.
 
         Args:
             words: The program, as it is found beside this Python or on the path, and its arguments.
-            jvm: What a Spark that it starts tells its JVM.
 
         Raises:
             RunError: It failed.
@@ -127,7 +129,7 @@ class Place:
                 stderr=said,
                 text=True,
                 cwd=self.folder,
-                env=self.environment() | {"SPARK_SUBMIT_OPTS": jvm},
+                env=self.environment(),
                 check=False,
             )
             said.write(done.stdout)

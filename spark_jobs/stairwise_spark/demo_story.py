@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +24,7 @@ from stairwise_spark import demo_told as told
 from stairwise_spark.demo_files import DAG_ID, DAGS, DAYS, HISTORY_ID, declaration
 from stairwise_spark.demo_place import BESIDE, Place
 from stairwise_spark.demo_rows import LATE, LATE_SHARE, YEAR, ZONES, by_month, seconds, trips
+from stairwise_spark.demo_server import Server
 from stairwise_spark.demo_table import append
 
 _HOUR, _FINEST = 3_600, 300
@@ -40,23 +41,26 @@ class Story:
     """A demo.
 
     Attributes:
-        place: Where it is.
+        place: Where it is, and where Spark is.
+        server: The Spark of all runs.
         year: The trips that are there from the beginning.
         hours: Those of two hours after it.
         late: Those that come with the second hour, though they are of spring.
     """
 
     place: Place
+    server: Server
     year: pa.Table
     hours: tuple[pa.Table, ...]
     late: pa.Table
 
     @classmethod
-    def of(cls, place: Place, rows: int) -> Story:
+    def of(cls, place: Place, server: Server, rows: int) -> Story:
         """A demo with a year of so many trips."""
         an_hour = max(1, rows // _HOURS_A_YEAR)
         return cls(
-            place=place,
+            place=replace(place, remote=server.address),
+            server=server,
             year=trips(YEAR, rows, _SEED),
             hours=tuple(trips(hour, an_hour, _SEED + n) for n, hour in enumerate(_HOURS, start=1)),
             late=trips(LATE, rows // LATE_SHARE, _SEED),
@@ -98,6 +102,7 @@ class Story:
 
     def _history(self) -> Iterator[str]:
         self.place.run("airflow", "db", "migrate")
+        self.server.await_ready()
         conf = {"start": format_instant(YEAR.start), "end": format_instant(YEAR.end)}
         self.place.run("airflow", "dags", "test", HISTORY_ID, "--conf", json.dumps(conf))
         yield from told.history_told(self._report(0), len(self.year))
@@ -118,8 +123,9 @@ class Story:
 
     def _compared(self) -> Iterator[str]:
         folders = map(str, (self.place.events, self.place.target, self.place.by_hand))
-        # It works long enough for its JVM to compile all.
-        answer = self.place.run("python", "-m", "stairwise_spark.demo_by_hand", *folders, jvm="")
+        # In a Spark of its own, which is as new to its work as that of the plan was.
+        alone = replace(self.place, remote=None)
+        answer = alone.run("python", "-m", "stairwise_spark.demo_by_hand", *folders)
         by_hand = Fields.of(json.loads(answer), "the comparison", _LOOK)
         yield from told.compared_told({name: by_hand.fields(name) for name in by_hand.values}, self._report(0))
 

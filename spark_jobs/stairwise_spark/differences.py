@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -19,6 +18,7 @@ from stairwise.edges import EdgeSet
 from stairwise.windowing import Interval
 from stairwise_spark.event_time import MICROS
 from stairwise_spark.grid import in_slices
+from stairwise_spark.halves import all_of, rows_of_all
 from stairwise_spark.names import column
 from stairwise_spark.spans import joined
 
@@ -66,12 +66,12 @@ def difference(sides: Sequence[DataFrame], slices: EdgeSet, most: int = MOST_SLI
         slices: Their edges.
         most: How many slices may reach the driver.
     """
-    rows = reduce(DataFrame.unionByName, sides)
+    rows = rows_of_all(sides)
     parts = [name for name in rows.columns if name not in {"_time", _SIGN}]
     sums = [F.try_sum(F.col(_SIGN) * F.col(part)).alias(part) for part in parts]
     found = in_slices(rows, slices, F.col("_time")).groupBy("_begin", "_end").agg(F.sum(_SIGN).alias(_NET), *sums)
     # What overflows is no longer known to be the same.
-    is_same = reduce(lambda left, right: left & right, (F.col(each).eqNullSafe(F.lit(0)) for each in (_NET, *parts)))
+    is_same = all_of(F.col(each).eqNullSafe(F.lit(0)) for each in (_NET, *parts))
     differing = found.where(~is_same).select("_begin", "_end", _NET).persist()
     try:
         few = differing.limit(most + 1).collect()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache, reduce
+from functools import lru_cache
 from itertools import pairwise
 from math import gcd
 from typing import NamedTuple, assert_never
@@ -21,6 +21,7 @@ from stairwise.edges import EdgeSet
 from stairwise.window import CalendarWindow, CumulateWindow, FixedWindow, Window
 from stairwise.windowing import Interval, windows_at, windows_ending
 from stairwise.zones import DAY_SECONDS
+from stairwise_spark.halves import any_of
 from stairwise_spark.names import column
 from stairwise_spark.spans import Spans, hull, masked
 
@@ -185,7 +186,7 @@ def is_within(instant: Column, spans: Spans) -> Column:
         is_marked = F.substring(F.lit(mask.cells), cell + F.lit(1), F.lit(1)) == F.lit(b"\x01")
         return is_within(instant, (hull(spans),)) & is_marked
     found = ((instant >= micros(span.start)) & (instant < micros(span.end)) for span in spans)
-    return reduce(lambda one, other: one | other, found, F.lit(False))  # noqa: FBT003 - a literal
+    return any_of(found)
 
 
 def micros(seconds: int) -> Column:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -21,6 +20,7 @@ from pyspark.sql.types import (
 
 from stairwise.aggregate import Aggregate, Primitive
 from stairwise.call import refusal
+from stairwise_spark.halves import all_of
 
 Types = Mapping[str, DataType]
 """The type of each expression that aggregates take, as the RAW frame has it."""
@@ -56,7 +56,7 @@ def inputs(arguments: Sequence[str], condition: str | None, types: Types) -> tup
     unified = [_unified(value, types[each]) for value, each in zip(values, arguments, strict=True)]
     if not rules:
         return tuple(unified)
-    kept = reduce(lambda left, right: left & right, rules)
+    kept = all_of(rules)
     return tuple(F.when(kept, value) for value in unified)
 
 

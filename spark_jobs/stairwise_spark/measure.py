@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from math import exp, log
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -24,6 +23,7 @@ from stairwise_spark.delta_log import Busy, busy_days
 from stairwise_spark.errors import RunError, translating
 from stairwise_spark.event_time import MICROS
 from stairwise_spark.expressions import argument_types, direct
+from stairwise_spark.halves import all_of, rows_of_all
 from stairwise_spark.inputs import inputs
 from stairwise_spark.names import column
 from stairwise_spark.source import PinnedSource, located, open_source
@@ -160,7 +160,7 @@ def _spread(days: Sequence[Busy]) -> Iterator[int]:
 
 def _counted(source: PinnedSource, rollup: Rollup, sample: _Sample) -> dict[str, int]:
     """The rows of the sample, and sketches of the keys among them: of all, of each slice, with each value."""
-    rows = reduce(DataFrame.unionAll, (source.rows((each,)) for each in sample.stretches))
+    rows = rows_of_all(source.rows((each,)) for each in sample.stretches)
     keys = [column(key) for key in rollup.keys]
     times = {f"keys_{each}": _slice(each) for each in sample.lengths}
     in_slices = {name: F.xxhash64(slice_, *keys) for name, slice_ in times.items()} if keys else {}
@@ -185,7 +185,7 @@ def _values(rows: DataFrame, rollup: Rollup, keys: Sequence[Column]) -> Iterator
     for partial in partial_columns(aggregates):
         if partial.traits.bytes_per_value:
             values = inputs(partial.arguments, partial.condition, types)
-            is_there = reduce(lambda one, other: one & other, (value.isNotNull() for value in values))
+            is_there = all_of(value.isNotNull() for value in values)
             yield F.when(is_there, F.xxhash64(*keys, *values))
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
 
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
@@ -23,6 +22,7 @@ from stairwise_spark.coverage import Coverage
 from stairwise_spark.due import Findings
 from stairwise_spark.expressions import combined
 from stairwise_spark.grid import micros, within
+from stairwise_spark.halves import rows_of_all
 from stairwise_spark.lost import ByVersion, whole
 from stairwise_spark.names import column
 from stairwise_spark.observed import number
@@ -117,7 +117,7 @@ def merged(step: Step, frames: Sequence[DataFrame], content: Content) -> DataFra
     partials = content.partials(keeps_values=step.tier.keeps_values)
     bounds = *map(column, content.keys), *map(column, _BOUNDS)
     states = [name for partial in partials for name in partial.columns]
-    rows = reduce(DataFrame.unionByName, (frame.select(*bounds, *map(column, states)) for frame in frames))
+    rows = rows_of_all(frame.select(*bounds, *map(column, states)) for frame in frames)
     is_counted = (F.count(ROWS.name) == F.count(F.lit(1))).alias(_IS_COUNTED)
     whole = rows.groupBy(*bounds).agg(*(each for partial in partials for each in combined(partial)), is_counted)
     count = F.when(column(_IS_COUNTED) & F.lit(step.how is not How.OVERLAPPING), column(ROWS.name))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from math import gcd
 
 from pyspark.sql import Column, DataFrame
@@ -23,6 +22,7 @@ from stairwise_spark.compute import Content, held
 from stairwise_spark.expressions import Types, direct
 from stairwise_spark.formulas import ranks, sketched
 from stairwise_spark.grid import MICROS, floored, in_slices, in_windows, micros
+from stairwise_spark.halves import any_of
 from stairwise_spark.inputs import inputs
 from stairwise_spark.names import column, quoted
 from stairwise_spark.source import PinnedSource
@@ -79,7 +79,7 @@ def placed(raw: DataFrame, tier: Tier, spans: Sequence[Interval]) -> DataFrame:
     whole = Interval(spans[0].start, spans[-1].end)
     begin, end = column("_time"), column("_end")
     found = in_slices(raw, tier.needs, begin) if tier.window is None else in_windows(raw, tier.window, begin, whole)
-    return found.where(reduce(_either, ((end > micros(each.start)) & (end <= micros(each.end)) for each in spans)))
+    return found.where(any_of((end > micros(each.start)) & (end <= micros(each.end)) for each in spans))
 
 
 def listed(source: PinnedSource, windows: Sequence[Interval]) -> DataFrame:
@@ -93,7 +93,7 @@ def listed(source: PinnedSource, windows: Sequence[Interval]) -> DataFrame:
 
 def _raw(source: PinnedSource, spans: Sequence[Interval]) -> DataFrame:
     """The rows of some spans of time, and perhaps some around them."""
-    kept = source.frame.where(reduce(_either, map(source.time.may_be_in, spans)))
+    kept = source.frame.where(any_of(map(source.time.may_be_in, spans)))
     return kept.select(*source.columns, source.time.micros.alias("_time"))
 
 
@@ -212,7 +212,3 @@ def rank_error(aggregate: Aggregate) -> float:
     """By how much a rank may be off: more than what 99 in 100 answers keep to."""
     bound = aggregate.bound
     return 0.0 if bound is None else 1.5 * bound.error
-
-
-def _either(one: Column, other: Column) -> Column:
-    return one | other

@@ -145,30 +145,7 @@ def shuffle_tasks(session: SparkSession) -> int:
     return int(setting) if setting and setting.isdigit() else _SPARKS_OWN
 
 
-def _opened(options: SessionOptions) -> SparkSession:
-    active = SparkSession.getActiveSession()
-    if active is not None:
-        for key, setting in options.conf:
-            active.conf.set(key, setting)
-        return active
-    for name in _PYTHON_LOGGERS:
-        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
-    builder = SparkSession.Builder()
-    settings = _SEMANTICS | _LITTLE_ADO | _PLAIN_FILES
-    remote = options.remote or (None if options.master else os.environ.get("SPARK_REMOTE"))
-    if remote is not None:
-        builder = builder.remote(remote)
-    elif "PYSPARK_GATEWAY_PORT" in os.environ:
-        # Under spark-submit, which has started the JVM with settings of its own.
-        settings |= {"spark.master": options.master} if options.master else {}
-    else:
-        settings |= _own_settings(options)
-    for key, setting in (settings | dict(options.conf)).items():
-        builder = builder.config(key, setting)
-    return builder.getOrCreate()
-
-
-def _own_settings(options: SessionOptions) -> dict[str, str]:
+def own_settings(options: SessionOptions) -> dict[str, str]:
     """The settings with which our own JVM starts."""
     check_java()
     # Spark's own choice is the python3 of the path, which may lack what this one has.
@@ -191,6 +168,29 @@ def _own_settings(options: SessionOptions) -> dict[str, str]:
         return settings | {"spark.jars": ",".join(jars)}
     settings[_TASKS] = "2" if options.quick else str(_TASKS_A_CORE * _cores(master))
     return settings | _LOOPBACK | {"spark.driver.extraClassPath": os.pathsep.join(jars)}
+
+
+def _opened(options: SessionOptions) -> SparkSession:
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        for key, setting in options.conf:
+            active.conf.set(key, setting)
+        return active
+    for name in _PYTHON_LOGGERS:
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
+    builder = SparkSession.Builder()
+    settings = _SEMANTICS | _LITTLE_ADO | _PLAIN_FILES
+    remote = options.remote or (None if options.master else os.environ.get("SPARK_REMOTE"))
+    if remote is not None:
+        builder = builder.remote(remote)
+    elif "PYSPARK_GATEWAY_PORT" in os.environ:
+        # Under spark-submit, which has started the JVM with settings of its own.
+        settings |= {"spark.master": options.master} if options.master else {}
+    else:
+        settings |= own_settings(options)
+    for key, setting in (settings | dict(options.conf)).items():
+        builder = builder.config(key, setting)
+    return builder.getOrCreate()
 
 
 def _cores(master: str) -> int:

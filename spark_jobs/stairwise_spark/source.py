@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 from math import ceil
 from urllib.parse import unquote
 
@@ -21,6 +20,7 @@ from stairwise_spark.delta_log import Described, Logged, described, read_log
 from stairwise_spark.errors import RunError, SourceError, condition, said, translated, translating, unless_refused
 from stairwise_spark.event_time import MICROS, EventTime
 from stairwise_spark.grid import within
+from stairwise_spark.halves import any_of
 from stairwise_spark.names import column, quoted, without_wildcards
 from stairwise_spark.session import sql
 from stairwise_spark.source_checks import Direct, check_source, expressions, named_field, needed_fields
@@ -109,7 +109,7 @@ class PinnedSource:
     def _near(self, frame: DataFrame, spans: Spans) -> DataFrame:
         """The rows that may be in some spans, by a filter on the source's own column, by which files are skipped."""
         near = map(self.time.may_be_in, merged(spans, _MOST_COMPARED))
-        return frame.where(reduce(lambda one, other: one | other, near, F.lit(False)))  # noqa: FBT003 - a literal
+        return frame.where(any_of(near))
 
     def used(self) -> frozenset[str]:
         """The names of the columns that the rollup looks at, in lower case."""

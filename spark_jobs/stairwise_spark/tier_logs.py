@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
 from urllib.parse import quote, unquote
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from stairwise_spark.coverage import Claim, Commit
 from stairwise_spark.errors import condition
+from stairwise_spark.halves import any_of
 from stairwise_spark.names import without_wildcards
 from stairwise_spark.tables import MARK, TierTable
 
@@ -102,7 +102,7 @@ def _entries(lines: DataFrame, *, with_files: bool) -> DataFrame:
             *(F.unix_seconds(end.cast("timestamp")).alias(name) for end, name in zip(ends, _ENDS, strict=True)),
         ]
     marked = [kind.alias(name) for name, kind in kinds.items()]
-    return lines.where(reduce(_either, kinds.values())).select(*columns, *marked)
+    return lines.where(any_of(kinds.values())).select(*columns, *marked)
 
 
 def _file(row: Row) -> File:
@@ -116,21 +116,17 @@ def _lines(since: Mapping[TierTable, int]) -> DataFrame:
     path, name = F.col("_metadata.file_path"), F.col("_metadata.file_name")
     # Of nothing but the files' names: so the others are not opened.
     wanted = [
-        reduce(_either, (path.contains(f"/{key}/_delta_log/") for key in _spellings(table.key)))
+        any_of(path.contains(f"/{key}/_delta_log/") for key in _spellings(table.key))
         & ((name >= _log_file(first)) | (name == _log_file(0)))
         for table, first in since.items()
     ]
     lines = next(iter(since)).spark.read.schema(_LOG).json(files)
-    return lines.where(reduce(_either, wanted)).withColumn("file", path)
+    return lines.where(any_of(wanted)).withColumn("file", path)
 
 
 def _spellings(key: str) -> set[str]:
     """How a name may stand in an address: systems differ in which characters they leave as they are."""
     return {key, quote(key), quote(key, safe="!$&'()*+,;=:@~")}
-
-
-def _either(one: Column, other: Column) -> Column:
-    return one | other
 
 
 def _ordered(found: Iterable[Commit], since: int) -> tuple[Commit, ...]:

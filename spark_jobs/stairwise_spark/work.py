@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
 
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
@@ -21,6 +20,7 @@ from stairwise.windowing import Interval
 from stairwise_spark.compute import Content, computed, events, finer, is_finer_cheaper
 from stairwise_spark.errors import translating
 from stairwise_spark.grid import is_within, within
+from stairwise_spark.halves import any_of
 from stairwise_spark.names import column
 from stairwise_spark.observed import number
 from stairwise_spark.rows import NUMBER, Rows
@@ -122,10 +122,7 @@ class Work:
         if number is None and not others:
             return within(frame, end, self.due[name])
         return frame.where(
-            reduce(
-                lambda one, other: one | other,
-                ((column(NUMBER) == of) & is_within(end, self.due[name]) for name, of in numbers.items()),
-            )
+            any_of((column(NUMBER) == of) & is_within(end, self.due[name]) for name, of in numbers.items())
         )
 
     def _groups(self) -> dict[str, Step | Pass]:

@@ -355,7 +355,7 @@ def naive_cost(running: Plan, workload: Workload, how: Options) -> Number:
         asked = now.get(sameness(step.tier))
         if asked is not None or step.tier.kind is not Kind.DECLARED:
             kept[step.tier.name] = asked or step.tier, step
-        elif isinstance(step.tier.window, FixedWindow):
+        elif isinstance(step.tier.window, FixedWindow) and how.tiers is not TiersAllowed.NONE:
             kept[step.tier.name] = replace(step.tier, kind=Kind.FACTOR), step
     needed = {tier: step for tier, step in kept.values() if tier.kind is Kind.DECLARED}
     total: Number = sum(problem.model.price(tier, None, How.RAW) for tier in problem.declared if tier not in needed)

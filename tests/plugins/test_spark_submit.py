@@ -18,7 +18,7 @@ from stairwise_airflow import RollupOperator
 from stairwise_airflow.application import DELTA_CONF, DELTA_COORDINATES
 from stairwise_airflow.errors import refusal
 from stairwise_airflow.spark_settings import Submission, completed
-from stairwise_spark.session import SessionOptions, _own_settings  # pyright: ignore[reportPrivateUsage]
+from stairwise_spark.session import SessionOptions, own_settings  # pyright: ignore[reportPrivateUsage]
 from stairwise_spark.versions import DELTA_COORDINATE, SPARK
 from tests.plugins.declared import TRIPS, running
 
@@ -80,7 +80,7 @@ def test_what_is_killed_leaves_no_jvm(airflow_db: None, tmp_path: Path) -> None:
 
 def test_one_machine_gets_the_settings_of_a_session_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SPARK_HOME", raising=False)
-    ours = _own_settings(SessionOptions(master="local[2]"))
+    ours = own_settings(SessionOptions(master="local[2]"))
     found = completed(Submission(), "local[2]", is_cluster_mode=False)
     for key in ("spark.app.name", "spark.master"):
         del ours[key]

@@ -23,6 +23,7 @@ from stairwise.rollup import Estimates
 from stairwise.windowing import Interval
 from stairwise_spark.engine import Request, run
 from stairwise_spark.errors import CONFLICTS
+from stairwise_spark.halves import any_of, rows_of_all
 from stairwise_spark.session import SessionOptions, is_connect, open_session
 from stairwise_spark.verify import Check, verify
 from tests.spark_jobs import oracle
@@ -89,6 +90,7 @@ def _found(spark: SparkSession, folder: Path, layout: Layout) -> dict[str, objec
         "shares": any(step.reads for step in optimize(rollup).steps),
         **_of_python(spark),
         "knows_conflicts": _knows_conflicts(spark),
+        "many": _of_many(spark),
         **_filled(spark, rollup, wanted),
     }
 
@@ -104,6 +106,13 @@ def _filled(spark: SparkSession, rollup: Rollup, wanted: oracle.Cells) -> dict[s
         "wrong": list(oracle.differences(rollup, found, wanted))[:5],
         "verified": verify(spark, plan, Check()).total,
     }
+
+
+def _of_many(spark: SparkSession) -> list[int]:
+    """What comes of more conditions, and more frames, than a server takes if they are joined one after the other."""
+    numbers = spark.range(9)
+    found = numbers.where(any_of(F.col("id") == F.lit(number) for number in range(300)))
+    return [found.count(), rows_of_all([numbers] * 150).count()]
 
 
 def _knows_conflicts(spark: SparkSession) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import socket
@@ -25,6 +26,7 @@ from stairwise_spark.demo_by_hand import WINDOWS, query
 from stairwise_spark.demo_files import DAYS, declaration
 from stairwise_spark.demo_place import Place
 from stairwise_spark.demo_rows import GAP, LATE, YEAR, ZONE, ZONES, by_month, seconds, trips
+from stairwise_spark.demo_server import Server
 from stairwise_spark.demo_story import Story
 from stairwise_spark.demo_table import append
 from stairwise_spark.errors import RunError
@@ -198,8 +200,30 @@ def test_windows_of_late_trips_are_counted_once_and_only_those_that_have_ended()
     assert told.windows_touched(days, [LATE.start, LATE.start + 600, LATE.end], LATE.end) == 1
 
 
-def test_a_year_of_few_trips_has_hours_and_late_ones_too(tmp_path: Path) -> None:
-    story = Story.of(Place(tmp_path), 10_000)
+@pytest.fixture
+def ended(tmp_path: Path) -> Server:
+    """A server that has ended, at a port that nobody has."""
+    with subprocess.Popen([sys.executable, "-c", ""]) as process, socket.create_server(("127.0.0.1", 0)) as tried:
+        port = int(tried.getsockname()[1])
+    return Server(process, port, tmp_path / "spark.log")
+
+
+def test_a_server_that_ended_is_not_awaited(ended: Server) -> None:
+    with pytest.raises(RunError, match=r"^Spark's server does not answer\.") as refused:
+        ended.await_ready()
+    assert refused.value.hint == f"see what it says in {ended.log}."
+
+
+def test_programs_find_the_server_and_without_one_a_spark_of_their_own(tmp_path: Path, ended: Server) -> None:
+    remote = Place(tmp_path, ended.address).environment()
+    assert remote["SPARK_REMOTE"] == ended.address
+    assert json.loads(remote["AIRFLOW_CONN_SPARK_DEFAULT"]) == {"conn_type": "spark_connect", "host": ended.address}
+    assert "SPARK_REMOTE" not in Place(tmp_path).environment()
+    assert json.loads(Place(tmp_path).environment()["AIRFLOW_CONN_SPARK_DEFAULT"])["host"] == "local[*]"
+
+
+def test_a_year_of_few_trips_has_hours_and_late_ones_too(tmp_path: Path, ended: Server) -> None:
+    story = Story.of(Place(tmp_path), ended, 10_000)
     assert (len(story.year), [len(hour) for hour in story.hours], len(story.late)) == (10_000, [1, 1], 10)
     assert len(list(story.sections())) == 8
 
