@@ -283,21 +283,22 @@ def test_each_tier_of_one_table_has_parts_of_its_own_length(spark: SparkSession,
 
 @pytest.mark.parametrize("most", [1_000_000, 10], ids=["looked up", "compared"])
 def test_scattered_windows_are_replaced_and_no_others(
-    kept: Storage, monkeypatch: pytest.MonkeyPatch, most: int
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
     """Many ranges are looked up in the predicate; where that would take too much, they are compared."""
     monkeypatch.setattr(writes, "masked", partial(masked, most=most))
-    whole = Interval(-2_000, 2_000)
+    storage, whole = _storage(spark, _rollup(str(tmp_path))), Interval(-2_000, 2_000)
+    storage.ensure({"20s": _schemas(storage)["20s"]})
     spans = joined(Interval(start // 20 * 20, start // 20 * 20 + 20) for start in range(-1_990, 1_900, 101))
     scattered = replace(
-        _write(kept, "20s", whole, 2),
-        rows=Rows(within(_rows(kept, "20s", whole, 2), F.unix_micros("window_end") - F.lit(1), spans)),
+        _write(storage, "20s", whole, 2),
+        rows=Rows(within(_rows(storage, "20s", whole, 2), F.unix_micros("window_end") - F.lit(1), spans)),
         ends=spans,
     )
-    kept.write("r1", [_write(kept, "20s", whole, untouched=0)])
-    (done,) = kept.write("r2", [scattered])
+    storage.write("r1", [_write(storage, "20s", whole, untouched=0)])
+    (done,) = storage.write("r2", [scattered])
     others = [(span, 1) for span in without((whole,), spans)]
-    assert _stored(kept, done) == _wanted(kept, "20s", *others, *((span, 2) for span in spans))
+    assert _stored(storage, done) == _wanted(storage, "20s", *others, *((span, 2) for span in spans))
 
 
 @pytest.mark.parametrize(
