@@ -34,10 +34,12 @@ class Audit:
     Attributes:
         world: The source.
         target: The tables.
+        declared: The windows whose tables have to hold all of it by now; of others there may be more or less.
     """
 
     world: World
     target: Path
+    declared: set[str] = field(default_factory=set[str])
     _seen: dict[str, dict[int, Windows]] = field(
         default_factory=lambda: defaultdict(dict[int, Windows]), init=False, repr=False
     )
@@ -46,6 +48,10 @@ class Audit:
     )
     _summaries: dict[int, Summary | None] = field(default_factory=dict[int, Summary | None], init=False, repr=False)
     _lost: int = 0
+
+    def __post_init__(self) -> None:
+        """All of them, if nobody says which."""
+        self.declared = self.declared or {each.name for each in self.world.rollup.windows}
 
     @property
     def versions(self) -> int:
@@ -79,7 +85,7 @@ class Audit:
         expected = self.world.expected(self.world.newest)
         for table, tiers in self._tables().items():
             newest = self._commits[table][-1].version if self._commits[table] else -1
-            for tier in tiers:
+            for tier in filter(self.declared.__contains__, tiers):
                 wanted = {window: found for (name, window), found in expected.items() if name == tier}
                 found = self._seen[tier].get(newest, {})
                 for window in sorted(wanted.keys() | found.keys()):

@@ -29,6 +29,7 @@ _EPISODES = 12  # in a life
 # A JVM of its own takes ten seconds to start.
 _LOTS = {
     Victim.DRIVER: 70,
+    Victim.APPLY: 12,
     Victim.WORKER: 12,
     Victim.NOBODY: 10,
     Victim.SERVER: 4,

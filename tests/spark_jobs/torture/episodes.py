@@ -24,7 +24,7 @@ from tests.spark_jobs.torture.fleet import Driver, Server, children, environment
 from tests.spark_jobs.torture.world import DAY, SPAN, World, declaration
 
 _LOOK = 0.001
-_DONE, _FAILED, _BUSY = 0, 3, 4
+_DONE, _CHANGED, _FAILED, _BUSY = 0, 2, 3, 4
 _TIER, _LEDGER = r"^(?!_stairwise/|_tiers/).*", r"^_stairwise/ledger/.*"
 
 
@@ -33,12 +33,15 @@ class Victim(Enum):
 
     DRIVER = "driver"
     WORKER = "Python worker"
+    APPLY = "driver of a change"
     SERVER = "JVM of many drivers"
     JVM = "JVM under a living Python"
     PYTHON = "Python over its own JVM"
     NOBODY = "nobody: a driver is stopped, overtaken, and goes on"
 
 
+_MORE = "40m"
+"""What is declared later."""
 # What is deleted here is meant to go, however little there is.
 _ACCEPTING = ("--accept-deletes",)
 
@@ -110,7 +113,7 @@ class Life:
         server: Serves the drivers.
         luck: Decides everything.
         layout: Of the tables.
-        windows: What is declared.
+        windows: What is declared, until a change adds a window.
         healers: The commands that have to bring all up to date.
         killed: How often who was killed, and where.
     """
@@ -126,20 +129,31 @@ class Life:
     audit: Audit = field(init=False)
     _drivers: list[Driver] = field(default_factory=list[Driver])
     _is_whole: bool = False
+    _is_wide: bool = False
     _usual: float = 4.0
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True)
-        text = declaration(self.folder / "source", self.target, self.layout, self.windows)
-        self.file.write_text(text, encoding="utf-8")
-        self.world = World(self.folder / "source", Rollup.from_yaml(text), self.luck)
+        texts = [
+            declaration(self.folder / "source", self.target, self.layout, windows)
+            for windows in (self.windows, f"{self.windows}, {_MORE}")
+        ]
+        for file, text in zip((self.file, self._wider), texts, strict=True):
+            file.write_text(text, encoding="utf-8")
+        before, later = map(Rollup.from_yaml, texts)
+        self.world = World(self.folder / "source", later, self.luck)
         self.world.begin(rows=120)
-        self.audit = Audit(self.world, self.target)
+        self.audit = Audit(self.world, self.target, {each.name for each in before.windows})
 
     @property
     def file(self) -> Path:
         """The declaration."""
-        return self.folder / "torture.yaml"
+        return self._wider if self._is_wide else self.folder / "torture.yaml"
+
+    @property
+    def _wider(self) -> Path:
+        """The declaration with a window more."""
+        return self.folder / "wider.yaml"
 
     @property
     def target(self) -> Path:
@@ -152,6 +166,10 @@ class Life:
             if self.luck.random() < 0.8:
                 self.world.change()
             match victim:
+                case Victim.APPLY if self._is_whole and not self._is_wide:
+                    self._attack_change()
+                case Victim.APPLY:
+                    self._attack(Victim.DRIVER)
                 case Victim.DRIVER | Victim.WORKER | Victim.SERVER:
                     self._attack(victim)
                 case Victim.JVM | Victim.PYTHON:
@@ -192,6 +210,25 @@ class Life:
         if self.luck.random() < 0.5:
             # Else what it had asked for goes on, beside whoever comes next.
             self.server.settle()
+
+    def _attack_change(self) -> None:
+        """Who adds a window is killed, perhaps twice, and beside a run of the old declaration; another one ends it."""
+        for _ in range(self.luck.choice((1, 1, 2))):
+            change = self._started(["apply"])
+            beside = [self._started(self._command())] if self.luck.random() < 0.5 else []
+            where = self._reach(change, is_busy=self.luck.random() < 0.4)
+            self._count(Victim.APPLY, where, is_hit=change.kill())
+            for driver in beside:
+                self._end(driver, (_DONE, _BUSY, _CHANGED))
+            if self.luck.random() < 0.5:
+                self.server.settle()
+            self._check(self.audit.look())
+        self.server.settle()
+        # What was deleted is accepted by runs only. If it was killed after the switch, these are of the past.
+        self._end(self._started(self._healer()), (_DONE, _CHANGED))
+        self._end(self._started(["apply"]), (_DONE,))
+        self._is_wide = True
+        self.audit.declared.update(each.name for each in self.world.rollup.windows)
 
     def _attack_alone(self, victim: Victim) -> None:
         """A driver with a JVM of its own loses it, or leaves it behind."""
@@ -299,7 +336,8 @@ class Life:
 
     def _driver(self, arguments: Sequence[str]) -> Driver:
         head, *tail = arguments
-        command = arguments if head == "sql" else [head, str(self.file), *tail]
+        file = self._wider if head == "apply" else self.file
+        command = arguments if head == "sql" else [head, str(file), *tail]
         log = self.folder / f"driver-{len(self._drivers) + 1}.log"
         self._drivers.append(Driver.started(command, log, environment(self.folder)))
         return self._drivers[-1]
