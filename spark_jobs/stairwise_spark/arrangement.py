@@ -65,9 +65,13 @@ class Arrangement:
         """
         if _length(due.values()) <= _SMALL_S:
             return True
-        keys = [self.keys[tier] for tier in due]
-        rows = sum(self.tiers[tier].rate * _length([spans]) * (self.keys[tier] or 0) for tier, spans in due.items())
-        return None not in keys and rows <= _FEW_ROWS
+        rows = 0.0
+        for tier, spans in due.items():
+            keys = self.keys[tier]
+            if keys is None:
+                return False
+            rows += float(self.tiers[tier].rate) * _length([spans]) * keys
+        return rows <= _FEW_ROWS
 
     def arranged(self, writes: Sequence[Write]) -> tuple[DataFrame, dict[str, Windows]]:
         """The rows of writes to one table as it stores them, those of a part together; and who counts their windows.

@@ -23,15 +23,13 @@ from stairwise.windowing import Interval, windows_at, windows_ending
 from stairwise.zones import DAY_SECONDS
 from stairwise_spark.halves import any_of
 from stairwise_spark.names import column
-from stairwise_spark.spans import Spans, hull, masked
+from stairwise_spark.spans import FEW, Spans, hull, masked
 
 MICROS = 1_000_000
 
 _LISTED_CELLS = "_day bigint, _from bigint, _to bigint, _first bigint, _last bigint, _pivot bigint"
 _LISTED_WINDOWS = "_index bigint, _from bigint, _to bigint"
 _LISTED_SPANS = "_day bigint, _from bigint, _to bigint"
-# More ranges than these are looked up rather than compared one by one.
-_FEW_SPANS = 16
 
 
 class Cell(NamedTuple):
@@ -163,7 +161,7 @@ def bounded(frame: DataFrame, window: Window, span: Interval) -> DataFrame:
 
 def within(frame: DataFrame, instant: Column, spans: Spans) -> DataFrame:
     """The rows whose instant, in microseconds, is in one of some ranges of seconds."""
-    if len(spans) <= _FEW_SPANS or masked(spans) is not None:
+    if len(spans) <= FEW or masked(spans) is not None:
         return frame.where(is_within(instant, spans))
     by_day = [
         (day * DAY_SECONDS * MICROS, span.start * MICROS, span.end * MICROS)
@@ -180,9 +178,11 @@ def is_within(instant: Column, spans: Spans) -> Column:
 
     Of many, all are looked up at once: to plan as many comparisons takes longer than to read the rows.
     """
-    mask = masked(spans) if len(spans) > _FEW_SPANS else None
+    mask = masked(spans) if len(spans) > FEW else None
     if mask is not None:
-        cell = F.call_function("div", instant - micros(mask.begin), micros(mask.step)).cast("int")
+        cell = F.call_function("div", instant - micros(mask.begin), micros(mask.step))
+        # Whatever is far from all of them has a cell too, of a number that is an INT.
+        cell = F.pmod(cell, F.lit(len(mask.cells))).cast("int")
         is_marked = F.substring(F.lit(mask.cells), cell + F.lit(1), F.lit(1)) == F.lit(b"\x01")
         return is_within(instant, (hull(spans),)) & is_marked
     found = ((instant >= micros(span.start)) & (instant < micros(span.end)) for span in spans)

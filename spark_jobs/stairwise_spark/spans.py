@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from math import gcd
 from typing import NamedTuple
@@ -13,6 +14,8 @@ from stairwise.windowing import Interval
 Spans = tuple[Interval, ...]
 """Ranges that are not empty, in order, of which no two touch."""
 
+FEW = 16
+"""So many ranges are compared one by one; of more, all are looked up at once."""
 _MOST_CELLS = 1_000_000
 
 
@@ -78,6 +81,7 @@ def without(one: Sequence[Interval], other: Sequence[Interval]) -> Spans:
     return common(one, outside)
 
 
+@lru_cache(maxsize=32)
 def masked(spans: Spans, most: int = _MOST_CELLS) -> Mask | None:
     r"""The ranges as cells of the widest grid that has all their bounds; None: there would be too many.
 

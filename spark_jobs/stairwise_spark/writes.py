@@ -12,12 +12,10 @@ from stairwise.windowing import Interval
 from stairwise.zones import DAY_SECONDS
 from stairwise_spark.coverage import Coverage
 from stairwise_spark.rows import Rows
-from stairwise_spark.spans import Spans, hull, joined, masked
+from stairwise_spark.spans import FEW, Spans, hull, joined, masked
 from stairwise_spark.tier_logs import File
 
 _MICROS = 1_000_000
-# So many ranges are told one by one.
-_FEW = 16
 Windows = Callable[[], int | None]
 """Says how many different windows have been written; None: they were not counted."""
 
@@ -53,11 +51,13 @@ class Write:
     @property
     def predicate(self) -> str:
         """What is true of exactly the stored rows of these windows, but for ``_part`` and ``window``."""
-        mask = masked(self.ends) if len(self.ends) > _FEW else None
+        mask = masked(self.ends) if len(self.ends) > FEW else None
         if mask is None:
             return " OR ".join(map(_ending, self.ends))
         # All are looked up at once: to plan as many comparisons takes Delta Lake longer than to write the rows.
-        cell = f"CAST((unix_seconds(window_end) - 1 - ({mask.begin})) DIV {mask.step} AS INT)"
+        cell = f"(unix_seconds(window_end) - 1 - ({mask.begin})) DIV {mask.step}"
+        # Whatever is far from all of them has a cell too, of a number that is an INT.
+        cell = f"CAST(pmod({cell}, {len(mask.cells)}) AS INT)"
         return f"({_ending(hull(self.ends))} AND substring(X'{mask.cells.hex()}', {cell} + 1, 1) = X'01')"
 
     def written(self, version: int, files: Iterable[File], windows: Windows, *, wrote: bool) -> Written:
@@ -128,7 +128,7 @@ def parts(starts: Iterable[Interval], length: int) -> str:
         for span in starts
         if span.start < span.end
     )
-    if len(ranges) > _FEW:
+    if len(ranges) > FEW:
         each = (number for first, beyond in ranges for number in range(first, beyond, length))
         return f"_part IN ({', '.join(map(str, each))})"
     return " OR ".join(f"(_part >= {first} AND _part <= {beyond - length})" for first, beyond in ranges) or "false"

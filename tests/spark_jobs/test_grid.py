@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from itertools import groupby, islice, pairwise
 
 import pytest
@@ -13,6 +14,7 @@ from stairwise.edges import EdgeSet
 from stairwise.window import FixedWindow, Window
 from stairwise.window_text import parse_window
 from stairwise.windowing import Interval, windows_at, windows_ending
+from stairwise_spark import grid
 from stairwise_spark.grid import cells_of, covered, in_slices, in_windows, is_within, picked, reach, within
 from stairwise_spark.spans import hull, joined, masked
 from tests.strategies import instants, windows
@@ -277,11 +279,15 @@ def test_ranges_as_a_mask(ranges: list[tuple[int, int]], step: int, most: int) -
     assert marked == spans
 
 
-def test_instants_in_many_ranges(spark: SparkSession) -> None:
-    """Before 1970 too, and outside of all of them."""
+@pytest.mark.parametrize("most", [1_000_000, 1], ids=["looked up", "compared or joined"])
+def test_instants_in_many_ranges(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """Before 1970 too, and outside of all of them, however far."""
+    monkeypatch.setattr(grid, "masked", partial(masked, most=most))
     spans = tuple(Interval(at * 30 - 600, at * 30 - 600 + 10 + at % 2 * 10) for at in range(40))
     instants = range(-700 * MICROS, 700 * MICROS, 2_500_000)
     frame = spark.range(instants.start, instants.stop, instants.step).withColumnRenamed("id", "at")
     found = {row[0] for row in frame.where(is_within(F.col("at"), spans)).collect()}
     assert found == {each for each in instants for span in spans if span.start * MICROS <= each < span.end * MICROS}
     assert within(frame, F.col("at"), spans).count() == len(found)
+    far = spark.createDataFrame([(sign * 2**60,) for sign in (1, -1)], "at bigint")
+    assert far.where(~is_within(F.col("at"), spans)).count() == 2
