@@ -177,7 +177,11 @@ class Ledger:
             comments={},
             partitions=(_KIND,),
         )
-        self._table = TierTable.make(self.spark, self.place, definition, new_mark())
+        mark = new_mark()
+        made = TierTable.make(self.spark, self.place, definition, mark)
+        self._table = made
+        if made.mark == mark:
+            self._plans = 0
 
     def summaries(self) -> tuple[Summary, ...]:
         """What the newest commits knew, the newest first; one Spark job. The newest one is the summary from now on."""
