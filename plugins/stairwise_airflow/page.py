@@ -16,7 +16,7 @@ from stairwise.quantity import quantity, size
 from stairwise.tiers import Kind
 from stairwise.windowing import Interval
 from stairwise.wording import Prices, label, source, way
-from stairwise_airflow.history import History
+from stairwise_airflow.history import MOST_REPORTS, History
 from stairwise_airflow.markup import Markup, element, joined
 from stairwise_airflow.page_style import SCRIPT, style_sheet
 from stairwise_airflow.reports import Report
@@ -164,7 +164,7 @@ def _actual(known: History, tier: str) -> str:
         for done in known.reports[run].tiers:
             if done.name == tier and done.rows:
                 return f"Last written: {quantity(done.rows)} rows, {size(done.bytes)}, {done.seconds:,.1f} s."
-    return "Not written yet."
+    return "Not written yet." if known.tiers[tier].end is None else "Written by earlier runs alone."
 
 
 def _ribbons(known: History, view: View) -> Markup:
@@ -195,8 +195,24 @@ def _ribbons(known: History, view: View) -> Markup:
         _span_links(view),
         element("div", *rows, axis, class_="ribbons"),
         _legend(),
+        *_reach(known),
         aria_labelledby="coverage",
     )
+
+
+def _reach(known: History) -> Iterable[Markup]:
+    """What the coverage does not tell where not all reports were read."""
+    read = len(known.reports)
+    if known.runs <= MOST_REPORTS:
+        return
+    if known.knows_before:
+        told = f"What is stale or written again is told by the newest {read:,} of {known.runs:,} runs."
+    else:
+        told = (
+            f"This is told by the newest {read:,} of {known.runs:,} runs; what was written before is not shown. The "
+            "next run leaves a list of it."
+        )
+    yield element("p", told, class_="quiet")
 
 
 def _shown_span(everything: tuple[Interval, ...], view: View) -> Interval:
@@ -267,7 +283,7 @@ def _runs(known: History, view: View) -> Markup:
             role="region",
             aria_label="Table of runs",
         )
-    more = len(known.reports) - len(shown)
+    more = known.runs - len(shown)
     rest = [element("p", f"And {more:,} earlier ones.", class_="quiet")] if more else []
     return element("section", element("h2", "Runs", id="runs"), told, *rest, aria_labelledby="runs")
 

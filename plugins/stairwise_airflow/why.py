@@ -11,7 +11,7 @@ from stairwise.plan import Step
 from stairwise.windowing import Interval, windows_at
 from stairwise.wording import label
 from stairwise_airflow.history import History
-from stairwise_airflow.timeline import Coverage, stale
+from stairwise_airflow.timeline import EARLIER, Coverage, stale
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +70,7 @@ def _about(known: History, step: Step, window: Interval, now: int) -> Iterator[s
     if run is None:
         yield _missing(own, window, now, delay, known.rollup.start)
         return
-    report = known.reports[run]
-    yield f"It was written last by run {report.run_id}, which was for windows that ended up to {_end(report.span)}."
-    done = next(tier for tier in report.tiers if tier.name == step.tier.name)
-    if done.reads != step.reads:
-        yield f"That run read {done.reads or 'the raw rows'}, by the plan of its time."
+    yield from _writer(known, step, run)
     if step.reads is None:
         return
     parent = known.tiers[step.reads]
@@ -82,6 +78,17 @@ def _about(known: History, step: Step, window: Interval, now: int) -> Iterator[s
         yield f"It is stale: '{step.reads}' was written again since. The next run that reaches back so far mends it."
     elif parent.run_at(window.start, window.end) is None:
         yield f"'{step.reads}' does not hold all of its time, so the rest was computed from the raw rows."
+
+
+def _writer(known: History, step: Step, run: int) -> Iterator[str]:
+    if run == EARLIER:
+        yield f"It was written before the newest {len(known.reports):,} runs, whose reports are read here."
+        return
+    report = known.reports[run]
+    yield f"It was written last by run {report.run_id}, which was for windows that ended up to {_end(report.span)}."
+    done = next(tier for tier in report.tiers if tier.name == step.tier.name)
+    if done.reads != step.reads:
+        yield f"That run read {done.reads or 'the raw rows'}, by the plan of its time."
 
 
 def _missing(own: Coverage, window: Interval, now: int, delay: int, start: int | None) -> str:

@@ -82,7 +82,15 @@ def test_json_is_one_document_and_nothing_else(file: str, tmp_path: Path, capsys
         "changed_ranges": [span],
         "found_by": [],
     }
-    assert json.loads((tmp_path / "rollup" / "_stairwise" / "runs" / f"{done['run_id']}.json").read_text()) == done
+    kept = tmp_path / "rollup" / "_stairwise"
+    assert json.loads((kept / "runs" / f"{done['run_id']}.json").read_text()) == done
+    assert main(["run", file, "--start", "2024-01-01T08:00Z", "--end", "2024-01-01T09:00Z", "--json"]) == 0
+    assert json.loads((kept / "covered.json").read_text()) == {
+        "schema": "stairwise.covered/1",
+        "rollup": done["rollup"],
+        "run_id": json.loads(capsys.readouterr().out)["run_id"],
+        "tiers": {name: [span, ["2024-01-01T08:00:00Z", "2024-01-01T09:00:00Z"]] for name in ("1h", "4h")},
+    }
 
 
 def test_what_others_are_made_of_fails_before_they_are_begun(
