@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from stairwise.instant import format_instant
 from stairwise.plan import Plan, Step
-from stairwise.quantity import quantity, size
+from stairwise.quantity import beside, quantity, size
 from stairwise.tiers import Kind
 from stairwise.windowing import Interval
 from stairwise.wording import Prices, label, source, way
@@ -83,10 +83,11 @@ def _facts(known: History) -> Markup:
     prices = Prices.of(known.plan)
     totals = known.plan.totals
     declared = [step for step in known.plan.steps if step.tier.kind is Kind.DECLARED]
+    helpers = len(known.plan.steps) - len(declared)
     ends = [known.tiers[step.tier.name].end for step in declared]
     last = known.reports[-1] if known.reports else None
     facts = {
-        "Tiers": f"{len(declared)}, and {_counted(len(known.plan.steps) - len(declared), 'helper')}",
+        "Tiers": f"{len(declared)}, and {_counted(helpers, 'helper')}" if helpers else str(len(declared)),
         "Cost": prices.text(totals.total),
         "Without sharing": prices.text(totals.unshared),
         "Complete up to": _instant(min(end for end in ends if end is not None))
@@ -119,6 +120,7 @@ def _staircase(known: History) -> Markup:
         "section",
         element("h2", "The staircase", id="stairs"),
         element("p", "Each tier is made of the one that it stands below. Open one to see why.", class_="quiet"),
+        element("p", f"Costs are {prices.explanation}.", class_="quiet"),
         element("ol", element("li", raw, below(None)), class_="stairs"),
         aria_labelledby="stairs",
     )
@@ -137,8 +139,7 @@ def _step(known: History, step: Step, prices: Prices, most: float) -> Markup:
             "p",
             "There was no other way."
             if next_best is None
-            else f"Next best: from {next_best.reads or 'the raw rows'}, {prices.text(next_best.cost)} "
-            f"instead of {prices.text(step.cost.total)}.",
+            else f"Next best: from {next_best.reads or 'the raw rows'}, {beside(next_best.cost, step.cost.total)}.",
         ),
         element("p", "Table ", element("code", step.tier.name), f". {actual}", class_="quiet"),
     ]

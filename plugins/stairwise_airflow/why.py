@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from stairwise.errors import DeclarationError
 from stairwise.instant import format_instant, parse_instant
 from stairwise.plan import Step
+from stairwise.quantity import beside
 from stairwise.windowing import Interval, windows_at
 from stairwise.wording import label
 from stairwise_airflow.history import History
@@ -58,8 +59,8 @@ def _reason(known: History, step: Step) -> str:
     if second is None:
         return f"'{label(step.tier)}' reads {read}: there was no other way. {step.why}"
     other = "the raw rows" if second.reads is None else f"'{label(known.plan.step(second.reads).tier)}'"
-    more = float(second.cost) / float(step.cost.total) if step.cost.total else 0.0
-    return f"'{label(step.tier)}' reads {read}; to read {other} would cost {more:,.2f} times as much. {step.why}"
+    price = beside(second.cost, step.cost.total)
+    return f"'{label(step.tier)}' reads {read}; next best: to read {other}, {price}. {step.why}"
 
 
 def _about(known: History, step: Step, window: Interval, now: int) -> Iterator[str]:

@@ -142,7 +142,7 @@ def test_it_shows_the_staircase_the_coverage_and_the_runs(app: TestClient, known
         ("tier=1h&at=2026-02-01T05:30Z", ["history is filled from 2026-03-01T00:00:00Z on."]),
         ("tier=1h&at=2926-03-01T05:30Z", ["It is not there yet: it is over at 2926-03-01T06:00:00Z."]),
         ("tier=day_in_europe_paris&at=2026-03-01", ["no run has written this tier."]),
-        ("tier=1h&at=", ["&#x27;1h&#x27; reads &#x27;15m&#x27;; to read the raw rows would cost"]),
+        ("tier=1h&at=", ["&#x27;1h&#x27; reads &#x27;15m&#x27;; next best: to read the raw rows, "]),
         ("tier=day_in_europe_paris&at=9999-12-31T23:59:59Z", ["Its window is not within the years 1 to 9999"]),
         ("tier=day_in_europe_paris&at=0001-01-01", ["Its window is not within the years 1 to 9999"]),
         ("tier=1h&at=never", ["it is neither a date nor a date with a time"]),

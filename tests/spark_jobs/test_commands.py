@@ -169,10 +169,13 @@ def test_what_fails_says_where(
         (
             ["run", "FILE", "--start", "2024-01-02T12:00", "--end", "2024-01-03"],
             (
-                "argument --start: instant '2024-01-02T12:00': a time of day needs a zone. try 2024-01-02T12:00Z. "
+                "argument --start: instant '2024-01-02T12:00': a time of day needs a zone. Try 2024-01-02T12:00Z. "
                 "Hint: see stairwise run --help."
             ),
         ),
+        (["run", "FILE", "--strt", "2024-01-02"], "there is no option '--strt'. Hint: did you mean --start?"),
+        (["run", "FILE", "--zzz"], "there is no option '--zzz'. Hint: see stairwise run --help."),
+        (["run", "FILE", "FILE"], "'FILE' is one argument too many. Hint: quote what belongs together."),
         (
             ["backfill", "FILE", "--chunk", "0s"],
             "argument --chunk: '0s' is no time at all. Hint: see stairwise backfill --help.",
@@ -191,7 +194,7 @@ def test_what_cannot_be_meant_is_refused(
     arguments: list[str], text: str, file: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([file if word == "FILE" else word for word in arguments]) == 2
-    assert capsys.readouterr().err == f"stairwise: {text}\n"
+    assert capsys.readouterr().err == f"stairwise: {text.replace('FILE', file)}\n"
 
 
 def test_a_column_that_is_not_there_is_exit_code_2(file: str, capsys: pytest.CaptureFixture[str]) -> None:
