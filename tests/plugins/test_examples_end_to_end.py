@@ -148,6 +148,10 @@ def test_local_days_are_whole_and_start_what_waits_for_a_day_of_23_hours(example
     days = held("visits/rollups/day_in_europe_paris", "visits", "shop_id")
     assert days == {(begins, shop): 23 * 60 for shop in range(ZONES)}
     assert held("visits/rollups/1h", "visits", "shop_id") == counted(begins, ends, timedelta(hours=1))
+    # Each task wrote a tier, and the last one left what all of them have come to.
+    covered = json.loads(Path("lake/visits/rollups/_stairwise/covered.json").read_text(encoding="utf-8"))
+    day = [[at.strftime("%Y-%m-%dT%H:%M:%SZ") for at in (begins, ends)]]
+    assert (covered["tiers"]["1h"], covered["tiers"]["day_in_europe_paris"]) == (day, day)
     # Seven days by the clocks of Paris, of which there are events on the last two.
     assert set(held("visits/rollups/last_7_days", "visits", "shop_id").values()) == {(23 + 23) * 60}
 
