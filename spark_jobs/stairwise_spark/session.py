@@ -50,6 +50,8 @@ _TASKS, _SPARKS_OWN = "spark.sql.shuffle.partitions", 200
 _ADAPTIVE = "spark.sql.adaptive.enabled"
 # Twenty tables have more stages than the hundred whose code Spark keeps.
 _COMPILED = {"spark.sql.codegen.cache.maxEntries": "2000"}
+# Else its launcher says so, with a stack.
+_MASTERS = re.compile(r"local(-cluster)?(\[.*\])?|yarn|(spark|k8s)://.+")
 _QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
 _LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 # Without its second compiler the JVM keeps 48 MB for code, which Spark fills within minutes.
@@ -94,11 +96,18 @@ class SessionOptions:
     quick: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse two places at once, and settings under which instants or overflows mean something else."""
+        """Refuse two places, one that is none, and settings under which instants or overflows mean something else."""
         if self.master is not None and self.remote is not None:
             raise UsageError(
                 f"master {self.master!r} and remote {self.remote!r}: a session is at one of them.", hint="keep one."
             )
+        if self.master is not None and not _MASTERS.fullmatch(self.master):
+            raise UsageError(
+                f"master {self.master!r}: Spark knows no such address.",
+                hint="try local[*], spark://HOST:7077, k8s://https://HOST:PORT or yarn.",
+            )
+        if self.remote is not None and not self.remote.startswith("sc://"):
+            raise UsageError(f"remote {self.remote!r}: it is not sc://HOST.", hint=f"try sc://{self.remote}.")
         given = dict(self.conf)
         for key, needed in _SEMANTICS.items():
             if problem := _problem(key, given.get(key, needed)):
