@@ -9,10 +9,9 @@ import json
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 from pyarrow import compute, parquet
 
@@ -57,7 +56,8 @@ def _parts(rows: pa.Table, partitions: Sequence[str]) -> Iterator[tuple[dict[str
         return
     first, *others = partitions
     for value in compute.unique(rows[first]):
-        of_value = rows.filter(compute.equal(rows[first], value)).drop_columns([first])
+        is_of_it = compute.equal(rows[first], value)  # pyright: ignore[reportUnknownMemberType]
+        of_value = rows.filter(is_of_it).drop_columns([first])
         for values, part in _parts(of_value, others):
             yield {first: str(value.as_py()), **values}, part
 
@@ -67,9 +67,10 @@ def _added(folder: Path, values: Mapping[str, str], part: pa.Table, known: Seque
     path = Path(*(f"{name}={value}" for name, value in values.items()), f"part-{uuid.uuid4()}.parquet")
     file = folder / path
     file.parent.mkdir(parents=True, exist_ok=True)
-    parquet.write_table(part, file)
-    least: dict[str, Json] = {name: _bound(part[name], np.min) for name in known}
-    most: dict[str, Json] = {name: _bound(part[name], np.max) for name in known}
+    parquet.write_table(part, file)  # pyright: ignore[reportUnknownMemberType]
+    bounds = {name: compute.min_max(part[name]) for name in known}
+    least: dict[str, Json] = {name: _told(each["min"].as_py()) for name, each in bounds.items()}
+    most: dict[str, Json] = {name: _told(each["max"].as_py()) for name, each in bounds.items()}
     nothing: dict[str, Json] = dict.fromkeys(known, 0)
     statistics = {"numRecords": part.num_rows, "minValues": least, "maxValues": most, "nullCount": nothing}
     return {
@@ -82,11 +83,11 @@ def _added(folder: Path, values: Mapping[str, str], part: pa.Table, known: Seque
     }
 
 
-def _bound(column: pa.ChunkedArray, of: np.ufunc) -> Json:
-    if not pa.types.is_timestamp(column.type):
-        return int(of(column.to_numpy()))
-    instant = datetime.fromtimestamp(int(of(column.cast(pa.int64()).to_numpy())) / 1_000_000, UTC)
-    return f"{instant:%Y-%m-%dT%H:%M:%S}.{instant.microsecond // 1000:03}Z"
+def _told(value: datetime | int) -> Json:
+    """A bound, as statistics have it."""
+    if isinstance(value, int):
+        return value
+    return f"{value:%Y-%m-%dT%H:%M:%S}.{value.microsecond // 1000:03}Z"
 
 
 def _now() -> int:
