@@ -10,11 +10,11 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test demo ui check docs wheel bench torture goldens lock clean python java
+.PHONY: help setup test demo ui check docs wheel bench bench-quick torture goldens lock clean python java
 .DELETE_ON_ERROR:
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s  %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s  %s\n", $$1, $$2 }' Makefile
 
 setup: .venv/complete ## make .venv as requirements.lock pins it (minutes the first time, then nothing)
 
@@ -54,8 +54,11 @@ docs: setup ## build the documentation into target/site; a link that leads nowhe
 wheel: setup ## build the wheel and the source archive without a warning, and install the wheel into a new environment
 	$(BIN)/pytest -m release
 
-bench: setup ## measure how good the plans are, and how fast they and the tiers come
+bench: java setup ## measure all that docs/benchmarks.md says, in some hours, and write it there
 	$(BIN)/python bench/run.py
+
+bench-quick: java setup ## measure a little of all that in minutes, and write it to target/quick/benchmarks.md
+	$(BIN)/python bench/run.py --quick
 
 # So many kills, no longer than so many minutes; a seed repeats the choices of a run that failed.
 KILLS ?= 100

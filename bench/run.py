@@ -1,16 +1,20 @@
-"""Measure the planner and the engine, and write the tables of ``docs/benchmarks.md``.
+"""Measure the planner and the engine, and write the tables and pictures of ``docs/benchmarks.md``.
 
-    python bench/run.py                             everything (more than an hour), as make bench does
+    python bench/run.py                             everything (some hours), as make bench does
+    python bench/run.py --quick                     a little of everything (minutes), as make bench-quick does
     python bench/run.py speed                       one part
     python bench/run.py engine --only others        one section of it
     python bench/run.py truth                       what goes on over time
     python bench/run.py airflow                     what Airflow adds
+    python bench/run.py papers                      what the papers claim
+    python bench/run.py scaling                     what it costs to have more
     python bench/run.py quality --sizes 5 --seeds 3    a look; prints, and writes nothing
     python bench/run.py engine --rows 2000000       likewise
 
 Needs scipy, for the exact optima, DuckDB and Polars. Each row is printed as soon as it is known; a part, or a section
-of the engine's, is written when the whole of it was measured. Times are shown, never asserted; a plan that is worse
-than it says is an error.
+of one, is written when the whole of it was measured; then the pictures are drawn from the page. What is quick is
+written to ``target/quick``, for its numbers mean little. Times are shown, never asserted; a plan that is worse than it
+says is an error.
 """
 
 from __future__ import annotations
@@ -21,19 +25,27 @@ import platform
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
 import airflow_speed
 import engine_speed
+import papers
 import plan_quality
 import plan_speed
+import scaling
 import truth_speed
-from runs import HEADER, Row
+from pictures import drawn, embedded
+from runs import HEADER, PACE, Row
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "benchmarks.md"
+QUICK_PAGE = ROOT / "target" / "quick" / "benchmarks.md"
+WRITTEN = (":!docs/benchmarks.md", ":!docs/pictures/bench-*")
+"""What Git calls changed because of us."""
 INTRODUCTION = """\
 # Benchmarks
 
@@ -83,7 +95,35 @@ Hourly runs of four windows over 120,000 events are driven by Airflow's own test
 machine: each has a JVM of its own.
 """
 
+PAPERS = """\
+Window sets are drawn as "Factor Windows" (000) draws them, with a seed for each set, which its numbers fit; three sets
+of each kind and not its ten, and 2 million events, one a second for each of 100 keys, and not 10 million of one: so
+that all of it takes minutes on two cores, where a query for each window costs Spark half a second and more; their
+20,000 seconds hold ten of the longest windows. The aggregate is a minimum, as there, which tumbling windows read side
+by side and hopping ones also where they overlap. A boost is the time of one query with `window()` for each window over
+the time of a plan, both as Spark jobs over the same Delta table that keep nothing, measured once each in a warm JVM;
+the paper's are of Trill, on one core. The data of its table II are not to be had: its numbers stand beside ours for the
+same kind of sets. "Algorithm 1" and "3" are the plans of the paper, computed by our engine.
+What is counted and not timed needs no machine: states read, slices, trees, scans.
+"""
+
+SCALING = """\
+Seconds of wall clock in one warm process, as under "Events to tiers". The limit is one scan of the events that keeps
+nothing. "By hand" is a table of ten-second slices in memory, and each window from it by a query of its own. DuckDB and
+Polars have two threads, read the files of the same tables and keep results in memory. An empty cell is of one who would
+read the events too often to wait for: more than 500 million of them, times windows.
+Up to 100 windows are those of 20 s, 30 s and so on, over 2 million events of 100 keys, 20,000 s; events, those of
+"dense" ones; keys, 2 million events, 10,000 a second, and five windows of 20 to 180 s, planned by the default model.
+History is that of ten windows of 1 minute to 1 day over 120 events an hour, written hour by hour; what is older than a
+month was put together by weeks, as maintenance does. The daily cache of it keeps days, and computes all windows of
+today again. Late rows lie anywhere in 30 days of 3,600 events an hour; beside the run that mends the tables stand all
+days with a late row again, and everything again.
+"""
+
 ENGINE_TITLE, TRUTH_TITLE, AIRFLOW_TITLE = "Events to tiers", "Over time", "In Airflow"
+PAPERS_TITLE, SCALING_TITLE = "What the papers claim", "What more costs"
+TITLES = ("How good", "How fast", ENGINE_TITLE, PAPERS_TITLE, SCALING_TITLE, TRUTH_TITLE, AIRFLOW_TITLE)
+"""The parts of the page in their order."""
 NOTES: Mapping[str, str] = MappingProxyType(
     {
         "computing": """\
@@ -108,28 +148,99 @@ SECTIONS: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
         ENGINE_TITLE: (ENGINE, tuple(engine_speed.SECTIONS)),
         TRUTH_TITLE: (TRUTH, tuple(truth_speed.SECTIONS)),
         AIRFLOW_TITLE: (AIRFLOW, tuple(airflow_speed.SECTIONS)),
+        PAPERS_TITLE: (PAPERS, tuple(papers.SECTIONS)),
+        SCALING_TITLE: (SCALING, tuple(scaling.SECTIONS)),
     }
 )
 """Parts that are written section by section: what stands before, and their order."""
-PARTS = ("quality", "speed", "engine", "truth", "airflow")
+HEADERS: Mapping[str, Row] = MappingProxyType({**papers.HEADERS, **scaling.HEADERS})
+"""Of those sections that have one of their own."""
+PARTS = ("quality", "speed", "engine", "truth", "airflow", "papers", "scaling")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extent:
+    """How much is measured, and where it is written.
+
+    Attributes:
+        page: Where; None: it is only printed.
+        sizes: How many windows the planner's sets have; empty for those of each part.
+        seeds: How many sets of each kind.
+        rows: Of the engine's events.
+        papers: Of what the papers claim.
+        scaling: Of what more costs.
+    """
+
+    page: Path | None
+    sizes: tuple[int, ...] = ()
+    seeds: int = plan_quality.SEEDS
+    rows: int = engine_speed.ROWS
+    papers: papers.Size = papers.WHOLE
+    scaling: scaling.Size = scaling.WHOLE
+
+    @classmethod
+    def quick(cls) -> Extent:
+        """A little of everything; whatever has its own pace or size is told so."""
+        PACE.rounds, PACE.is_warm = 1, False
+        airflow_speed.HOURS = 2
+        truth_speed.WARMING, truth_speed.ROUNDS, truth_speed.COMMITS, truth_speed.LATE_DAYS = 1, 1, 40, 2
+        truth_speed.UPKEEP, truth_speed.A_YEAR = 24, 4 * 24
+        QUICK_PAGE.unlink(missing_ok=True)
+        return cls(
+            page=QUICK_PAGE, sizes=(5, 20), seeds=1, rows=200_000,
+            papers=papers.Size(rows=200_000, sizes=(5, 10), sets=1, thin_rows=200_000),
+            scaling=scaling.Size(
+                windows=(1, 5, 20), rows=(200_000, 400_000), keys=(1, 10_000), history=(6, 36), late=(0.001, 0.1),
+                few=200_000, late_days=2,
+            ),
+        )  # fmt: skip
 
 
 class _Given(argparse.Namespace):
     parts: list[str]
+    quick: bool
     sizes: str
     seeds: int
     only: list[str]
     rows: int
+    most_rows: int
 
 
 def main() -> int:
+    given = _parsed()
+    extent = _extent(given)
+    parts = given.parts or PARTS
+    code = 0
+    if "quality" in parts:
+        measured = plan_quality.quality(extent.sizes or plan_quality.SIZES, extent.seeds)
+        found = [f"- {slip}\n" for slip in measured.slips] or ["Every claim of every plan held.\n"]
+        code = 1 if measured.slips else 0
+        _publish("How good", QUALITY, plan_quality.HEADER, measured.rows, found, page=extent.page)
+    if "speed" in parts:
+        sizes = tuple(size for size in extent.sizes if size in plan_speed.MULTIPLES) or tuple(plan_speed.MULTIPLES)
+        speeds = list(_shown(plan_speed.speed(sizes)))
+        _publish("How fast", SPEED, plan_speed.HEADER, speeds, [], page=extent.page)
+    for part, title, sections_of in (
+        ("engine", ENGINE_TITLE, partial(engine_speed.engine_speed, rows=extent.rows)),
+        ("truth", TRUTH_TITLE, truth_speed.truth_speed),
+        ("airflow", AIRFLOW_TITLE, airflow_speed.airflow_speed),
+        ("papers", PAPERS_TITLE, partial(papers.papers, size=extent.papers)),
+        ("scaling", SCALING_TITLE, partial(scaling.scaling, size=extent.scaling)),
+    ):
+        for name, rows in sections_of(given.only) if part in parts else ():
+            _publish_section(title, name, list(_shown(rows)), page=extent.page)
+    return code
+
+
+def _parsed() -> _Given:
     parser = argparse.ArgumentParser(description="Measure how good plans are and how fast they come.")
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)} (default: all)")
+    parser.add_argument("--quick", action="store_true", help="a little of everything, written to target/quick")
     parser.add_argument("--sizes", default="", metavar="N,N", help="window set sizes; nothing is written then")
     parser.add_argument(
         "--seeds", type=int, default=plan_quality.SEEDS, metavar="K", help="sets of each kind; likewise"
     )
-    sections = [*engine_speed.SECTIONS, *truth_speed.SECTIONS, *airflow_speed.SECTIONS]
+    sections = [name for _, names in SECTIONS.values() for name in names]
     parser.add_argument(
         "--only",
         action="append",
@@ -145,31 +256,29 @@ def main() -> int:
         metavar="N",
         help="of the engine's events; nothing is written then",
     )
+    parser.add_argument(
+        "--most-rows",
+        type=int,
+        default=max(scaling.WHOLE.rows),
+        metavar="N",
+        help="no more events than these where their number grows",
+    )
     given = parser.parse_args(namespace=_Given())
-    parts = given.parts or PARTS
-    if not {*parts} <= {*PARTS}:
-        parser.error(f"parts are {', '.join(PARTS)}, not {' '.join(parts)}")
+    if not {*given.parts} <= {*PARTS}:
+        parser.error(f"parts are {', '.join(PARTS)}, not {' '.join(given.parts)}")
+    return given
+
+
+def _extent(given: _Given) -> Extent:
+    if given.quick:
+        return Extent.quick()
     sizes = tuple(int(size) for size in given.sizes.split(",") if size)
-    is_whole = not sizes and given.seeds == plan_quality.SEEDS
-    code = 0
-    if "quality" in parts:
-        measured = plan_quality.quality(sizes or plan_quality.SIZES, given.seeds)
-        found = [f"- {slip}\n" for slip in measured.slips] or ["Every claim of every plan held.\n"]
-        code = 1 if measured.slips else 0
-        _publish("How good", QUALITY, plan_quality.HEADER, measured.rows, found, is_whole=is_whole)
-    if "speed" in parts:
-        speeds = list(_shown(plan_speed.speed(sizes or tuple(plan_speed.MULTIPLES))))
-        _publish("How fast", SPEED, plan_speed.HEADER, speeds, [], is_whole=is_whole)
-    if "engine" in parts:
-        for name, rows in engine_speed.engine_speed(given.only, given.rows):
-            _publish_section(ENGINE_TITLE, name, list(_shown(rows)), is_whole=given.rows == engine_speed.ROWS)
-    for part, title, sections_of in (
-        ("truth", TRUTH_TITLE, truth_speed.truth_speed),
-        ("airflow", AIRFLOW_TITLE, airflow_speed.airflow_speed),
-    ):
-        for name, rows in sections_of(given.only) if part in parts else ():
-            _publish_section(title, name, list(_shown(rows)), is_whole=True)
-    return code
+    is_whole = not sizes and given.seeds == plan_quality.SEEDS and given.rows == engine_speed.ROWS
+    rows = tuple(rows for rows in scaling.WHOLE.rows if rows <= given.most_rows)
+    return Extent(
+        page=PAGE if is_whole else None, sizes=sizes, seeds=given.seeds, rows=given.rows,
+        scaling=replace(scaling.WHOLE, rows=rows),
+    )  # fmt: skip
 
 
 def _shown(rows: Iterable[tuple[str, ...]]) -> Iterable[tuple[str, ...]]:
@@ -179,26 +288,32 @@ def _shown(rows: Iterable[tuple[str, ...]]) -> Iterable[tuple[str, ...]]:
 
 
 def _publish(
-    title: str, text: str, header: Sequence[str], rows: Sequence[Sequence[str]], found: Sequence[str], *, is_whole: bool
+    title: str,
+    text: str,
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    found: Sequence[str],
+    *,
+    page: Path | None,
 ) -> None:
     """Print a part, and put it in its place on the page, leaving the other parts as they are."""
     body = f"{text}\n{_circumstances()}\n\n{_table(header, rows)}\n{''.join(found)}".rstrip() + "\n"
     print(f"\n## {title}\n\n{body}")
-    if is_whole:
-        _write(_parts() | {title: body})
+    if page is not None:
+        _write(page, _parts(page) | {title: body})
 
 
-def _publish_section(title: str, name: str, rows: Sequence[Row], *, is_whole: bool) -> None:
+def _publish_section(title: str, name: str, rows: Sequence[Row], *, page: Path | None) -> None:
     """Print a section of a part, and put it in its place, leaving the other sections as they are."""
     introduction, order = SECTIONS[title]
     note = f"\n{NOTES[name]}" if name in NOTES else ""
-    section = f"{_circumstances()}\n\n{_table(HEADER, rows)}{note}"
+    section = f"{_circumstances()}\n\n{_table(HEADERS.get(name, HEADER), rows)}{embedded(name)}{note}"
     print(f"\n### {name}\n\n{section}")
-    if is_whole:
-        parts = _parts()
+    if page is not None:
+        parts = _parts(page)
         known = dict(_split(parts.get(title, ""), "\n### ")) | {name: section}
         texts = [f"### {each}\n\n{known[each]}" for each in order if each in known]
-        _write(parts | {title: "\n".join([introduction, *texts])})
+        _write(page, parts | {title: "\n".join([introduction, *texts])})
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -213,20 +328,25 @@ def _split(text: str, mark: str) -> Iterator[tuple[str, str]]:
         yield title, body.strip() + "\n"
 
 
-def _parts() -> dict[str, str]:
+def _parts(page: Path) -> dict[str, str]:
     """What is on the page now, by title."""
-    return dict(_split(PAGE.read_text(encoding="utf-8"), "\n## ")) if PAGE.exists() else {}
+    return dict(_split(page.read_text(encoding="utf-8"), "\n## ")) if page.exists() else {}
 
 
-def _write(parts: Mapping[str, str]) -> None:
-    texts = [f"## {title}\n\n{parts[title]}" for title in sorted(parts, reverse=True)]
-    PAGE.write_text("\n".join([INTRODUCTION, *texts]), encoding="utf-8")
+def _write(page: Path, parts: Mapping[str, str]) -> None:
+    """Write the page, and the pictures of its tables beside it."""
+    text = "\n".join([INTRODUCTION, *(f"## {title}\n\n{parts[title]}" for title in TITLES if title in parts)])
+    pictures = page.parent / "pictures"
+    pictures.mkdir(parents=True, exist_ok=True)
+    page.write_text(text, encoding="utf-8")
+    for name, picture in drawn(text):
+        (pictures / name).write_text(picture, encoding="utf-8")
 
 
 def _circumstances() -> str:
     """Machine, commit and command, without which no number means anything."""
     commit = _git("rev-parse", "--short", "HEAD") + (
-        " with changes" if _git("status", "--porcelain", "--", ".", f":!{PAGE.relative_to(ROOT)}") else ""
+        " with changes" if _git("status", "--porcelain", "--", ".", *WRITTEN) else ""
     )
     command = " ".join(["python", "bench/run.py", *sys.argv[1:]])
     return (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import median
 from types import MappingProxyType
 
@@ -28,8 +29,25 @@ SHARING = Options(pricing=Pricing.PAPER)
 """The plan of the paper's model, which always shares."""
 HEADER = ("work", "ours, s", "beside it, s", "ratio", "target")
 Row = tuple[str, ...]
-ROUNDS, LONG, WARM = 3, 12.0, 8.0
-"""A side is measured so often, unless it has taken so many seconds by then; before, it runs for so long."""
+LONG, WARM = 12.0, 8.0
+"""A side that has taken so many seconds is not measured again; before, it runs for so long."""
+
+
+@dataclass(slots=True)
+class Pace:
+    """How patiently is measured.
+
+    Attributes:
+        rounds: A side is measured so often, unless it takes long.
+        is_warm: Whether it runs before, so that the JVM has compiled its code.
+    """
+
+    rounds: int = 3
+    is_warm: bool = True
+
+
+PACE = Pace()
+"""Of this process: who only takes a look changes it."""
 
 
 def planned(
@@ -95,11 +113,12 @@ def in_turn(
     """
     for place, side in enumerate(sides):
         warmer, until = warmers.get(place, side), time.perf_counter() + warm_s
-        warmer()
-        while time.perf_counter() < until:
+        if PACE.is_warm:
+            warmer()
+        while PACE.is_warm and time.perf_counter() < until:
             warmer()
     seconds: list[list[float]] = [[] for _ in sides]
-    for _, (side, taken) in itertools.product(range(ROUNDS), list(zip(sides, seconds, strict=True))):
+    for _, (side, taken) in itertools.product(range(PACE.rounds), list(zip(sides, seconds, strict=True))):
         if sum(taken) < LONG:
             started = time.perf_counter()
             side()
