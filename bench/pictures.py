@@ -11,7 +11,14 @@ from chart import Chart, draw
 SECTION = re.compile(r"^### (\S+)\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
 ROW = re.compile(r"^\| (.*) \|$", re.MULTILINE)
 
-_SLICES = ("panes, each its own", "pairs, each its own", "pairs, shared", "Cutty, shared", "ours")
+_SLICES = (
+    "panes, each its own",
+    "pairs, each its own",
+    "pairs, shared",
+    "Cutty, shared",
+    "ours, of the events",
+    "ours, all levels",
+)
 _TECHNIQUES = ("naive", "flat fat", "two stacks", "van herk", "slick deque", "running")
 _RIVALS = {
     "Stairwise, s": "Stairwise",
