@@ -19,6 +19,7 @@ from statistics import correlation, mean
 from types import MappingProxyType
 from typing import NamedTuple
 
+from combining import per_slice
 from events import Events
 from generators import Generator, Recipe, Seeding, Shape, draw
 from predicted import predicted
@@ -28,7 +29,7 @@ from runs import Row, computed, in_turn, nowhere, planned
 
 from stairwise.aggregate import Sharing
 from stairwise.edges import EdgeSet
-from stairwise.final_aggregation import Technique, choose, work
+from stairwise.final_aggregation import Technique, choose
 from stairwise.options import Algorithm, Options, Pricing
 from stairwise.pipeline import plan_workload
 from stairwise.plan import Plan
@@ -192,12 +193,10 @@ class Papers:
         yield _correlated("all of them", whole)
 
     def final(self) -> Iterator[Row]:
-        """States read for each slice, by how windows are put together."""
-        for overlap in (1, 2, 4, 8, 16, 64, 256, 1_024, 4_096):
-            legal = [one for one in FINAL if one.is_legal(overlap, invertible=True, selective=True)]
-            cells = (f"{float(work(one, overlap)):.3g}" if one in legal else "" for one in FINAL)
-            ours = [choose(overlap, invertible=invertible) for invertible in (True, False)]
-            yield f"{overlap:,}", *cells, *(f"{float(work(one, overlap)):.3g} ({one.value})" for one in ours)
+        """How often states are combined for each slice, by how windows are put together."""
+        for overlap in (2, 4, 8, 16, 64, 256, 1_024):
+            ours = [choose(overlap, invertible=invertible).value.replace("_", " ") for invertible in (True, False)]
+            yield f"{overlap:,}", *(f"{per_slice(one, overlap):,.2f}" for one in FINAL), *ours
 
     def slices(self) -> Iterator[Row]:
         """Slices that are stored in an hour for windows whose slides do not divide their ranges."""
@@ -397,7 +396,7 @@ HEADERS: Mapping[str, Row] = MappingProxyType(
             "ours over algorithm 1, r of the paper's model", "of the batch model", "seconds, r of the batch model",
         ),
         "final-aggregation": (
-            "slices of a window", *(one.value.replace("_", " ") for one in FINAL), "ours, sum", "ours, other",
+            "slices of a window", *(one.value.replace("_", " ") for one in FINAL), "we choose for sums", "for others",
         ),
         "slices": (
             "windows", "panes, each its own", "pairs, each its own", "pairs, shared", "Cutty, shared",

@@ -46,7 +46,7 @@ CHARTS: Mapping[str, Chart] = MappingProxyType(
         "final-aggregation": Chart(
             title="Putting overlapping windows together",
             x="slices of a window",
-            y="states read for each slice",
+            y="states combined for each slice",
             lines={name: name for name in _TECHNIQUES},
         ),
         "slices": Chart(
