@@ -10,17 +10,17 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from itertools import count, takewhile
+from itertools import count, pairwise, takewhile
 from math import floor, log10
 from types import MappingProxyType
 
 from stairwise.theme import PALETTE, style_sheet
 
-WIDTH, HEIGHT = 860, 440
+WIDTH, HEIGHT, ASLANT = 900, 440, 70
+"""How large a picture is, and how much higher where the names below its axis stand aslant."""
 LEFT, RIGHT, TOP, BOTTOM = 72, 620, 84, 372
 """The edges of the field in which the points are; to its right stands what the lines are."""
-LEGEND, LINE_HEIGHT, TILT = 648, 24, 7
-"""Names of more than so many letters stand aslant below the axis."""
+LEGEND, LINE_HEIGHT, LETTER = 648, 24, 7.0
 FAR = 12
 """A scale is one of powers if its ends are so many times apart."""
 NUMBER = re.compile(r"[\d,]*\.?\d+(?:e[+-]?\d+)?")
@@ -133,8 +133,10 @@ def draw(chart: Chart, header: Sequence[str], rows: Sequence[Sequence[str]]) -> 
     found = [number for line in lines.values() for number in line if number is not None]
     if not found:
         raise ValueError(f"'{chart.title}' has nothing to show.")
-    across, down = _places([row[0] for row in rows]), Scale.over(found, BOTTOM, TOP).rounded()
-    is_axis = _is_axis([row[0] for row in rows])
+    cells = [row[0] for row in rows]
+    across, down = _places(cells), Scale.over(found, BOTTOM, TOP).rounded()
+    is_axis, is_aslant = _is_axis(cells), _is_aslant(cells, across)
+    height = HEIGHT + ASLANT * is_aslant
     limit = chart.lines.get(chart.limit, "")
     others = iter(LOOKS)
     looks = {name: LIMIT if name == limit else next(others) for name in lines}
@@ -142,16 +144,16 @@ def draw(chart: Chart, header: Sequence[str], rows: Sequence[Sequence[str]]) -> 
         f"<title>{escape(chart.title)}</title>",
         f"<desc>{escape(_described(chart, rows, lines))}</desc>",
         f"<style>{style_sheet()}\n{_strokes()}</style>",
-        f'<rect class="paper" width="{WIDTH}" height="{HEIGHT}"/>',
+        f'<rect class="paper" width="{WIDTH}" height="{height}"/>',
         _text(LEFT - 48, 36, chart.title, "title"),
         _text(LEFT - 48, TOP - 18, chart.y, "quiet"),
-        _text((LEFT + RIGHT) / 2, HEIGHT - 12, chart.x, "quiet middle"),
+        _text((LEFT + RIGHT) / 2, height - 12, chart.x, "quiet middle"),
         *_grid(down),
-        *_names([row[0] for row in rows], across),
+        *_names(cells, across, is_aslant=is_aslant),
         *(_line(looks[name], across, line, down, is_joined=is_axis) for name, line in lines.items()),
         *_legend(looks, lines),
     ]
-    size = f'width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}"'
+    size = f'width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}"'
     start = f'<svg xmlns="http://www.w3.org/2000/svg" class="stairwise" role="img" {size}>'
     return "\n".join([start, *content, "</svg>"]) + "\n"
 
@@ -201,12 +203,17 @@ def _grid(down: Scale) -> Iterator[str]:
     yield f'<path class="link" d="M{LEFT},{TOP}V{BOTTOM}H{RIGHT}"/>'
 
 
-def _names(cells: Sequence[str], across: Sequence[float]) -> Iterator[str]:
-    is_tilted = any(len(cell) > TILT for cell in cells)
+def _is_aslant(cells: Sequence[str], across: Sequence[float]) -> bool:
+    """Whether names side by side would touch."""
+    ways = pairwise(sorted(across))
+    return max(map(len, cells)) * LETTER > min((right - left for left, right in ways), default=RIGHT)
+
+
+def _names(cells: Sequence[str], across: Sequence[float], *, is_aslant: bool) -> Iterator[str]:
     for cell, x in zip(cells, across, strict=True):
         yield f'<path class="link" d="M{x:.1f},{BOTTOM}v5"/>'
-        if is_tilted:
-            turned = f'transform="rotate(-24 {x:.1f} {BOTTOM + 16})"'
+        if is_aslant:
+            turned = f'transform="rotate(-40 {x:.1f} {BOTTOM + 16})"'
             yield f'<text x="{x:.1f}" y="{BOTTOM + 16}" class="end small" {turned}>{escape(cell)}</text>'
         else:
             yield _text(x, BOTTOM + 20, cell, "middle small")

@@ -167,6 +167,7 @@ class Extent:
         sizes: How many windows the planner's sets have; empty for those of each part.
         seeds: How many sets of each kind.
         rows: Of the engine's events.
+        truth: Sections of what goes on over time; empty for all of them.
         papers: Of what the papers claim.
         scaling: Of what more costs.
     """
@@ -175,6 +176,7 @@ class Extent:
     sizes: tuple[int, ...] = ()
     seeds: int = plan_quality.SEEDS
     rows: int = engine_speed.ROWS
+    truth: tuple[str, ...] = ()
     papers: papers.Size = papers.WHOLE
     scaling: scaling.Size = scaling.WHOLE
 
@@ -184,10 +186,10 @@ class Extent:
         PACE.rounds, PACE.is_warm = 1, False
         airflow_speed.HOURS = 2
         truth_speed.WARMING, truth_speed.ROUNDS, truth_speed.COMMITS, truth_speed.LATE_DAYS = 1, 1, 40, 2
-        truth_speed.UPKEEP, truth_speed.A_YEAR = 24, 4 * 24
+        truth_speed.UPKEEP, truth_speed.LOG_HOURS, truth_speed.A_YEAR = 24, 2 * 24, 4 * 24
         QUICK_PAGE.unlink(missing_ok=True)
         return cls(
-            page=QUICK_PAGE, sizes=(5, 20), seeds=1, rows=200_000,
+            page=QUICK_PAGE, sizes=(5, 20), seeds=1, rows=200_000, truth=("hourly", "kept", "late", "long-log"),
             papers=papers.Size(rows=200_000, sizes=(5, 10), sets=1, thin_rows=200_000),
             scaling=scaling.Size(
                 windows=(1, 5, 20), rows=(200_000, 400_000), keys=(1, 10_000), history=(6, 36), late=(0.001, 0.1),
@@ -227,7 +229,8 @@ def main() -> int:
         ("papers", PAPERS_TITLE, partial(papers.papers, size=extent.papers)),
         ("scaling", SCALING_TITLE, partial(scaling.scaling, size=extent.scaling)),
     ):
-        for name, rows in sections_of(given.only) if part in parts else ():
+        only = given.only or (extent.truth if part == "truth" else ())
+        for name, rows in sections_of(only) if part in parts else ():
             _publish_section(title, name, list(_shown(rows)), page=extent.page)
     return code
 
