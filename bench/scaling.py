@@ -98,7 +98,8 @@ class Scaling:
             whole.append(whole.events(0, hours), files=2)
             again, _ = timed(partial(whole.run, hours))
             stage = laid_out(whole, Stage(self.spark, f"scaling-{hours}", a_minute=A_MINUTE), hours)
-            stage.run(hours)
+            if (report := stage.run(hours)).wrote_anything:
+                raise AssertionError(f"after {hours} hours that were laid out, there was something to do: {report}")
             runs = [stage.next_hour() for _ in range(PACE.rounds + 2)][1:]
             idle = [timed(partial(stage.run, stage.hours))[0] for _ in range(PACE.rounds)]
             now = START + stage.hours * HOUR
