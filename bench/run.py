@@ -102,8 +102,8 @@ that all of it takes minutes on two cores, where a query for each window costs S
 25,000 seconds hold twelve of the longest windows. The aggregate is a minimum, as there, which tumbling windows read
 side by side and hopping ones also where they overlap. A boost is the time of one query with `window()` for each window
 over the time of a plan, both as Spark jobs over the same Delta table that keep nothing, measured once each in a warm
-JVM; the paper's are of Trill, on one core. The data of its table II are not to be had: its numbers stand beside ours for the
-same kind of sets. "Algorithm 1" and "3" are the plans of the paper, computed by our engine.
+JVM; the paper's are of Trill, on one core. The data of its table II are not to be had: its numbers stand beside ours
+for the same kind of sets. "Algorithm 1" and "3" are the plans of the paper, computed by our engine.
 What is counted and not timed needs no machine: states combined, slices, trees, scans.
 """
 
