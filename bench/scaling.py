@@ -20,7 +20,7 @@ from other_engines import DuckDb, Polars
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from runs import AGGREGATES, PACE, SHARING, Row, computed, in_turn, nowhere, planned
-from truth_speed import DAY, HOUR, START, WINDOWS, Sorted, Stage, timed
+from truth_speed import DAY, HOUR, START, WARMING, WINDOWS, Sorted, Stage, timed
 
 from stairwise import Rollup, Source, optimize
 from stairwise.options import Options
@@ -93,6 +93,7 @@ class Scaling:
 
     def by_history(self) -> Iterator[Row]:
         """One hour more after a longer and longer history of hourly runs."""
+        self._warm()
         for hours in self.size.history:
             whole = Stage(self.spark, f"scaling-{hours}-whole", a_minute=A_MINUTE)
             whole.append(whole.events(0, hours), files=2)
@@ -112,6 +113,7 @@ class Scaling:
 
     def by_late_rows(self) -> Iterator[Row]:
         """More and more rows that come late, all over the history."""
+        self._warm()
         hours = self.size.late_days * 24
         stage = Stage(self.spark, "scaling-late", a_minute=LATE_A_MINUTE)
         stage.append(stage.events(0, hours), files=2)
@@ -159,6 +161,15 @@ class Scaling:
             begin = F.col("start") - F.pmod("start", F.lit(int(window.rstrip("s"))))
             nowhere(_grouped(slices, begin, _of_slices))
         slices.unpersist()
+
+    def _warm(self) -> None:
+        """The JVM has compiled what runs need, if there is time for that."""
+        if PACE.is_warm:
+            stage = Stage(self.spark, "scaling-warm", a_minute=A_MINUTE).begin(24)
+            for _ in range(WARMING):
+                stage.next_hour()
+                stage.append(stage.events(0, 24).limit(1))
+            _by_window(self._events(stage))
 
     def _all_again(self, stage: Stage) -> tuple[float, float]:
         """The seconds for all windows from all events: in Spark by a query each, in DuckDB by the tiers of our plan."""
