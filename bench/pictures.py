@@ -55,9 +55,9 @@ CHARTS: Mapping[str, Chart] = MappingProxyType(
             y="slices an hour",
             lines={name: name for name in _SLICES},
         ),
-        "where-sharing-stops": Chart(
-            title="Where sharing stops paying",
-            x="keys",
+        "sharing-by-keys": Chart(
+            title="What sharing saves, the more keys there are",
+            x="windows, keys",
             y="seconds",
             lines={"apart, s": "each from the raw rows", "shared, s": "always shared", "our choice, s": "Stairwise"},
         ),
