@@ -202,7 +202,7 @@ def difference(spark: SparkSession, rollup: Rollup, options: Options | None = No
             nothing = Evolution.first(fresh)
             return Difference(rollup=rollup, evolution=nothing, holds={}, leftovers={})
         running = decode_plan(text)
-        there = Storage.of(spark, running)
+        there = storage.under(running)
         held = _held(there)
         found = replanned(running, rollup, chosen, held_s=_length(held))
         evolution = evolved(running, found.plan)

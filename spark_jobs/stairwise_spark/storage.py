@@ -102,6 +102,11 @@ class Storage:
         wanted = Wanted(source, Meaning.of(plan.declaration))
         return cls(spark, plan.declaration, digest, {step.tier.name: step.tier for step in plan.steps}, wanted)
 
+    def under(self, plan: Plan) -> Storage:
+        """The same tables, as far as they are known, under another plan of the rollup, which does not rule them."""
+        other = Storage.of(self.spark, plan, self.wanted.source)
+        return replace(other, is_ruling=False, _tables=dict(self._tables), _ledger=replace(self.ledger))
+
     def place(self, tier: str) -> Place:
         """Where the table of a tier is."""
         return self.place_of(tier, self.tiers[tier].kind)
@@ -180,6 +185,22 @@ class Storage:
             self._states = {tier: State(0, Coverage()) for tier in self.tiers}
             self._is_seen = True
         self.remember({})
+
+    def find(self) -> None:
+        """It is known of each tier whether there is a table."""
+        with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
+            list(pool.map(self._find, dict.fromkeys(map(self.place, self.tiers))))
+
+    def add(self, schemas: Mapping[str, StructType]) -> None:
+        """There is a table for each tier: those that are there are right, the others are made, and have these columns.
+
+        Raises:
+            RunError: Something else is there.
+        """
+        missing = {tier: schemas[tier] for tier in self.tiers if tier not in self.tables()}
+        with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
+            list(pool.map(self._make, *zip(*self.definitions(missing).items(), strict=True)) if missing else ())
+        self._is_made = True
 
     def definitions(self, schemas: Mapping[str, StructType]) -> dict[Place, Definition]:
         """What the tables of tiers are made with; the target before what lies in it.
@@ -318,8 +339,7 @@ class Storage:
         if self._look_again(summaries):
             return
         self._tables.clear()
-        with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
-            list(pool.map(self._find, dict.fromkeys(map(self.place, self.tiers))))
+        self.find()
         if not self._read_logs(self.tables(), summaries):
             raise BusyError(f"rollup {self.rollup.name}: somebody replaces its tables.", hint="run again.")
 
