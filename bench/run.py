@@ -4,6 +4,7 @@
     python bench/run.py speed                       one part
     python bench/run.py engine --only others        one section of it
     python bench/run.py truth                       what goes on over time
+    python bench/run.py changes                     what a changed declaration takes
     python bench/run.py airflow                     what Airflow adds
     python bench/run.py quality --sizes 5 --seeds 3    a look; prints, and writes nothing
     python bench/run.py engine --rows 2000000       likewise
@@ -26,6 +27,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 import airflow_speed
+import change_speed
 import engine_speed
 import plan_quality
 import plan_speed
@@ -77,6 +79,13 @@ unless it says so: then logs also lose, as Delta Lake has it, what is older than
 them and from the hours of the table, one append each, of what was asked for blindly.
 """
 
+CHANGES = """\
+Seconds of wall clock in one warm session, medians of three rounds after one that warms it, of eight where tables are
+only looked at. A round fills four tables of 10 s to 5 min with 20 million dense events, adds two windows, and then an
+average whose states are there; neither reads an event. Beside it stands what fills all of these tables of the events. A
+year of hourly runs is laid out as it is for what goes on over time.
+"""
+
 AIRFLOW = """\
 Medians, in one process. Parsing is the making of the DAG, the plan of its declaration included, and its serialisation.
 Hourly runs of four windows over 120,000 events are driven by Airflow's own test of a DAG, with ``spark-submit`` on this
@@ -84,6 +93,7 @@ machine: each has a JVM of its own.
 """
 
 ENGINE_TITLE, TRUTH_TITLE, AIRFLOW_TITLE = "Events to tiers", "Over time", "In Airflow"
+CHANGES_TITLE = "Changed declarations"
 NOTES: Mapping[str, str] = MappingProxyType(
     {
         "computing": """\
@@ -107,11 +117,12 @@ SECTIONS: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
     {
         ENGINE_TITLE: (ENGINE, tuple(engine_speed.SECTIONS)),
         TRUTH_TITLE: (TRUTH, tuple(truth_speed.SECTIONS)),
+        CHANGES_TITLE: (CHANGES, tuple(change_speed.SECTIONS)),
         AIRFLOW_TITLE: (AIRFLOW, tuple(airflow_speed.SECTIONS)),
     }
 )
 """Parts that are written section by section: what stands before, and their order."""
-PARTS = ("quality", "speed", "engine", "truth", "airflow")
+PARTS = ("quality", "speed", "engine", "truth", "changes", "airflow")
 
 
 class _Given(argparse.Namespace):
@@ -129,7 +140,7 @@ def main() -> int:
     parser.add_argument(
         "--seeds", type=int, default=plan_quality.SEEDS, metavar="K", help="sets of each kind; likewise"
     )
-    sections = [*engine_speed.SECTIONS, *truth_speed.SECTIONS, *airflow_speed.SECTIONS]
+    sections = [*engine_speed.SECTIONS, *truth_speed.SECTIONS, *change_speed.SECTIONS, *airflow_speed.SECTIONS]
     parser.add_argument(
         "--only",
         action="append",
@@ -143,7 +154,7 @@ def main() -> int:
         type=int,
         default=engine_speed.ROWS,
         metavar="N",
-        help="of the engine's events; nothing is written then",
+        help="of the events of engine and changes; nothing is written then",
     )
     given = parser.parse_args(namespace=_Given())
     parts = given.parts or PARTS
@@ -163,6 +174,9 @@ def main() -> int:
     if "engine" in parts:
         for name, rows in engine_speed.engine_speed(given.only, given.rows):
             _publish_section(ENGINE_TITLE, name, list(_shown(rows)), is_whole=given.rows == engine_speed.ROWS)
+    if "changes" in parts:
+        for name, rows in change_speed.change_speed(given.only, given.rows):
+            _publish_section(CHANGES_TITLE, name, list(_shown(rows)), is_whole=given.rows == engine_speed.ROWS)
     for part, title, sections_of in (
         ("truth", TRUTH_TITLE, truth_speed.truth_speed),
         ("airflow", AIRFLOW_TITLE, airflow_speed.airflow_speed),
