@@ -35,7 +35,7 @@ from stairwise_spark.errors import BusyError, RunError, translating
 from stairwise_spark.ledger import Known, Ledger, Summary, digested, installed_version
 from stairwise_spark.names import column
 from stairwise_spark.reshaping import move
-from stairwise_spark.tables import Definition, Place, TierTable, new_mark
+from stairwise_spark.tables import Definition, Place, TierTable, check_columns, new_mark
 from stairwise_spark.tier_logs import Log, logs
 from stairwise_spark.transaction import Transaction
 from stairwise_spark.writes import Write, Written, instant, parts
@@ -192,14 +192,20 @@ class Storage:
             list(pool.map(self._find, dict.fromkeys(map(self.place, self.tiers))))
 
     def add(self, schemas: Mapping[str, StructType]) -> None:
-        """There is a table for each tier: those that are there are right, the others are made, and have these columns.
+        """There is a table for each tier, with these columns: whichever is not there yet is made.
 
         Raises:
-            RunError: Something else is there.
+            RunError: Something else is there, or a table with other columns.
         """
-        missing = {tier: schemas[tier] for tier in self.tiers if tier not in self.tables()}
+
+        def there(place: Place, definition: Definition) -> None:
+            if place in self._tables:
+                check_columns(self.spark, place, definition)
+            else:
+                self._make(place, definition)
+
         with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
-            list(pool.map(self._make, *zip(*self.definitions(missing).items(), strict=True)) if missing else ())
+            list(pool.map(lambda each: there(*each), self.definitions(schemas).items()))
         self._is_made = True
 
     def definitions(self, schemas: Mapping[str, StructType]) -> dict[Place, Definition]:
