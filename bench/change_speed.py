@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from runs import AGGREGATES, Row, faster
 from truth_speed import A_YEAR, START, timed, year_of_runs
 
-from stairwise import Rollup, Source, optimize
+from stairwise import Aggregate, Rollup, Source, optimize
 from stairwise.rollup import DeclaredWindow, Estimates
 from stairwise_spark.changing import Applied, apply
 from stairwise_spark.difference import difference
@@ -70,8 +70,7 @@ def _round(spark: SparkSession, first: Rollup) -> Mapping[str, float]:
     shutil.rmtree(FOLDER / "changed", ignore_errors=True)
     run(spark, optimize(first), Request(span=History()))
     wider = replace(first, windows=(*first.windows, *map(DeclaredWindow.parse, MORE)))
-    aggregates = {name: str(each) for name, each in first.aggregates} | {"mean": "avg(v)"}
-    last = replace(wider, aggregates=aggregates)
+    last = replace(wider, aggregates=(*first.aggregates, ("mean", Aggregate.parse("avg(v)"))))
     found = {
         "two windows more": _changed(spark, wider),
         "an aggregate more, of states that are there": _changed(spark, last),
