@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from pyspark.errors import PySparkException
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -221,7 +221,7 @@ def test_housekeeping_beside_expiry_takes_nothing_from_readers_and_runs(world: W
         assert world.run(rollup).wrote_anything
         assert beside.result().tables
     maintain(world.spark, plan, Upkeep(vacuum=True, retain_hours=0, is_forced=True))
-    with pytest.raises(PySparkException):
+    with pytest.raises(Py4JJavaError, match="FILE_NOT_EXIST"):
         reader.agg(F.sum("revenue")).collect()
     world.add(10, count=4)
     world.add(1, count=4)
@@ -249,6 +249,17 @@ def test_a_source_that_was_emptied_stops_the_run_until_somebody_says_so(world: W
         world.run()
     world.run(accepts=True)
     assert world.total("1h") == world.total("day") == 24 * 2
+
+
+def test_a_source_that_was_emptied_stops_the_run_also_where_the_finest_table_has_dropped_its_rows(world: World) -> None:
+    rollup = kept(world.rollup, "", of_1h="4 days")
+    world.run(rollup, all_of_it=True)
+    world.delete(world.older_than(7))
+    with pytest.raises(DeletesError, match=r"^5 of 12 windows of day would lose"):
+        world.run(rollup)
+    assert world.total("day") == 48 * DAYS
+    world.run(rollup, accepts=True)
+    assert world.total("day") == 48 * 7
 
 
 def _told(report: RunReport) -> str:
