@@ -198,14 +198,15 @@ class Storage:
             RunError: Something else is there, or a table with other columns.
         """
 
-        def there(place: Place, definition: Definition) -> None:
+        def there(wanted: tuple[Place, Definition]) -> None:
+            place, definition = wanted
             if place in self._tables:
                 check_columns(self.spark, place, definition)
             else:
                 self._make(place, definition)
 
         with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
-            list(pool.map(lambda each: there(*each), self.definitions(schemas).items()))
+            list(pool.map(there, self.definitions(schemas).items()))
         self._is_made = True
 
     def definitions(self, schemas: Mapping[str, StructType]) -> dict[Place, Definition]:
