@@ -61,6 +61,7 @@ def steady(text: str) -> str:
     text = re.sub(r"[\d.,]+ (?:kB|MB|B)\b", "SIZE", text)
     text = re.sub(r"(SIZE {2,})[\d.,]+", r"\1TIME", text)  # a column of seconds
     text = re.sub(r"[\d.,]+ (?:ms|s|min)\b", "TIME", text)
+    text = re.sub(r"( {2,}0 {2,}0 {2,})[\d.,]+", r"\1LITTLE", text)  # predicted for the seconds since the last run
     return re.sub(r"[ ─]{2,}", "  ", text)
 
 
