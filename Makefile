@@ -23,7 +23,9 @@ setup: .venv/complete ## make .venv as requirements.lock pins it (minutes the fi
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet $(PIP)
 	$(BIN)/python -m pip install --quiet --require-hashes --requirement requirements.lock
-	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@# setuptools warns whoever installs like this of other folders named as the package is; here is none.
+	PYTHONWARNINGS="ignore:Editable installation" \
+	  $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	$(BIN)/python -m stairwise_spark.jars
 	@touch $@
 

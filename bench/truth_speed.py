@@ -1,7 +1,7 @@
 """How fast tables stay true over time: runs of an hour, runs with nothing to do, late rows, changes, long logs.
 
 All in one warm session. A year of runs of an hour is not waited for: its windows are computed at once, and then written
-hour by hour with the claims of as many runs, by another writer of Delta tables, which takes milliseconds for each.
+hour by hour with the claims of as many runs, by a writer of Delta tables that takes milliseconds for each.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake import DeltaTable
 from events import FIRST, FOLDER
+from laid import commit, next_version
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from runs import AGGREGATES, Row, slower
@@ -53,6 +54,7 @@ FEW = 20
 A_YEAR, LATE_DAYS, COMMITS, GIGABYTE = 365 * 24, 60, 10_000, 10**9
 UPKEEP, LOG_HOURS = 10 * 24, 30 * 24
 """After so many hours each, somebody looks after the tables; commits stay so long in a log."""
+_BOUNDS = ("window_start", "window_end", "k")
 
 
 def truth_speed(only: Collection[str] = ()) -> Iterator[tuple[str, Iterator[Row]]]:
@@ -162,6 +164,8 @@ def year_of_runs(spark: SparkSession, hours: int = A_YEAR) -> Stage:
     """Tables as a year of runs leaves them, and a source as a year of hours does; or as fewer hours do."""
     whole = Stage(spark, "whole", a_minute=FEW).begin(hours)
     year = Hours.of(whole, Stage(spark, "year", a_minute=FEW).begin(1))
+    year.write(hours - hours % 50)
+    year.checkpoint()
     year.write(hours)
     year.stage.run(hours)
     return year.stage
@@ -176,8 +180,6 @@ class Hours:
         events: All events of the time in question.
         rows: All rows of the tables.
         identity: Of the source, as claims have it.
-        source: The source.
-        target: The tables.
         files: So many files were added to the tables.
         checkpoints: The hours after which somebody looked after the tables, and the versions of the two then.
     """
@@ -186,8 +188,6 @@ class Hours:
     events: Sorted
     rows: Sorted
     identity: str | None
-    source: DeltaTable
-    target: DeltaTable
     files: int = 0
     checkpoints: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])
 
@@ -199,14 +199,13 @@ class Hours:
             events=Sorted.of(whole.source, "ts"),
             rows=Sorted.of(whole.target, "window_end"),
             identity=open_source(stage.spark, stage.rollup, direct).identity,
-            source=DeltaTable(str(stage.source)),
-            target=DeltaTable(str(stage.target)),
         )
 
     def write(self, hours: int) -> None:
         """So many hours are there."""
-        tiers = [step.tier.name for step in optimize(self.stage.rollup).steps]
-        for hour in range(self.stage.hours, hours):
+        stage, tiers = self.stage, [step.tier.name for step in optimize(self.stage.rollup).steps]
+        of_source, of_target = self.versions()
+        for hour in range(stage.hours, hours):
             span = Interval(START + hour * HOUR, START + (hour + 1) * HOUR)
             covered = Coverage.of(span, hour)
             claim = Claim(
@@ -216,31 +215,35 @@ class Hours:
                 is_append=True,
                 source=self.identity,
             )
-            note = CommitProperties(custom_metadata={"userMetadata": claim.encode()})
+            of_source, of_target = of_source + 1, of_target + 1
+            commit(stage.source, of_source, self.events.between(span.start, span.end), known=["ts"])
             rows = self.rows.between(span.start + 1, span.end + 1)
-            write_deltalake(self.source, self.events.between(span.start, span.end), mode="append")
-            write_deltalake(self.target, rows, mode="append", commit_properties=note)
-            self.files += len(set(rows["window"].to_pylist()))
-            if hour % 100 == 0:
-                self.source.create_checkpoint()
-                self.target.create_checkpoint()
+            self.files += commit(stage.target, of_target, rows, ["_part", "window"], _BOUNDS, claim.encode())
         self.stage.hours = hours
 
     def keep(self) -> None:
         """The tables were looked after, and what is older than Delta Lake keeps it has left the logs."""
         maintain(self.stage.spark, optimize(self.stage.rollup), Upkeep(), now=START + self.stage.hours * HOUR)
-        for table in (self.source, self.target):
-            table.update_incremental()
-            table.create_checkpoint()
-        self.checkpoints.append((self.stage.hours, self.source.version(), self.target.version()))
+        self.checkpoint()
+        self.checkpoints.append((self.stage.hours, *self.versions()))
         for hour, *versions in self.checkpoints:
             if hour <= self.stage.hours - LOG_HOURS:
                 for folder, version in zip((self.stage.source, self.stage.target), versions, strict=True):
                     _expire(folder / "_delta_log", version)
 
+    def checkpoint(self) -> None:
+        """Both logs are folded, as Delta Lake does it every so many commits."""
+        for folder in (self.stage.source, self.stage.target):
+            DeltaTable(str(folder)).create_checkpoint()
+
+    def versions(self) -> tuple[int, int]:
+        """The newest versions of the source and of the tables."""
+        source, target = (DeltaTable(str(folder)).version() for folder in (self.stage.source, self.stage.target))
+        return source, target
+
     def partitions(self) -> Counter[str]:
         """How many files there are in each partition of the tables."""
-        return Counter(str(Path(file).parent) for file in self.target.file_uris())
+        return Counter(str(Path(file).parent) for file in DeltaTable(str(self.stage.target)).file_uris())
 
     def commits(self) -> int:
         """So many commits are in the log of the tables."""
@@ -423,9 +426,9 @@ def long_log(spark: SparkSession) -> Iterator[Row]:
         .unionByName(stage.events(24, 25).orderBy(F.rand(4)).limit(COMMITS // 2))
         .toArrow()
     )
-    source = DeltaTable(str(stage.source))
+    version = next_version(stage.source)
     for row in range(COMMITS):
-        write_deltalake(source, events.slice(row, 1), mode="append")
+        commit(stage.source, version + row, events.slice(row, 1), known=["ts"])
     seconds, _ = timed(partial(stage.run, 25))
     yield f"run after {COMMITS:,} commits to the source, half of them late", f"{seconds:.2f}", "", "", "10 s"
 

@@ -12,13 +12,14 @@ import subprocess
 import sys
 import tarfile
 import venv
+import zipfile
 from pathlib import Path
 
 import pytest
 
 pytestmark = pytest.mark.release
 
-TOP = ("setup.cfg", "pyproject.toml", "README.md", "CHANGELOG.md", "MANIFEST.in")
+TOP = ("setup.cfg", "pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE", "MANIFEST.in")
 # Not where else to look for packages, and nothing that makes the build say more.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
 ROOTS = ("optimizer", "plugins", "spark_jobs")
@@ -44,6 +45,19 @@ def test_the_source_archive_holds_what_the_wheel_is_built_from(archives: Path) -
     with tarfile.open(archive) as opened:
         names = {name.partition("/")[2] for name in opened.getnames()}
     assert {*TOP, "optimizer/stairwise/schemas/plan.json", "spark_jobs/stairwise_spark/run_plan.py"} <= names
+
+
+def test_the_wheel_carries_its_licence(archives: Path) -> None:
+    (wheel,) = archives.glob("*.whl")
+    with zipfile.ZipFile(wheel) as opened:
+        (metadata,) = [name for name in opened.namelist() if name.endswith(".dist-info/METADATA")]
+        told = opened.read(metadata).decode().splitlines()
+        licence = opened.read(metadata.replace("METADATA", "licenses/LICENSE")).decode()
+    assert "License-Expression: Apache-2.0" in told
+    assert "License-File: LICENSE" in told
+    # One of the two is the rule: a classifier of a licence beside the expression is refused by the index.
+    assert not [line for line in told if line.startswith("Classifier: License ::")]
+    assert licence.split("\n", 2)[1].strip() == "Apache License"
 
 
 def test_the_wheel_works_in_an_environment_of_its_own(archives: Path, tmp_path: Path) -> None:

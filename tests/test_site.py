@@ -54,3 +54,12 @@ def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
         r'<(?:script|img|iframe)[^>]+src="(?:https?:)?//[^"]*"|<link[^>]+rel="stylesheet"[^>]+href="(?:https?:)?//'
     )
     assert [page.name for page in pages(site) if loaded.search(page.read_text(encoding="utf-8"))] == []
+
+
+def test_the_switch_between_light_and_dark_finds_what_it_looks_for(site: Path) -> None:
+    script = (site / "js" / "darkmode.js").read_text(encoding="utf-8")
+    wanted = set(re.findall(r"getElementById\('([\w-]+)'\)", script))
+    assert wanted >= {"hljs-light", "hljs-dark"}
+    for page in pages(site):
+        if page.name != "404.html":
+            assert wanted <= set(re.findall(r'id="([\w-]+)"', page.read_text(encoding="utf-8"))), page

@@ -11,6 +11,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 TOP = {"README.md": "index.md", "CONTRIBUTING.md": "CONTRIBUTING.md", "CHANGELOG.md": "CHANGELOG.md"}
+_CODE_STYLES = '<style id="hljs-light"></style><style id="hljs-dark"></style>'
 _LINK = re.compile(r"(?<=\]\()((?:\.\./)*)([\w./-]+)")
 
 
@@ -20,6 +21,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for name, place in TOP.items():
         text = _LINK.sub(_from_top, (root / name).read_text(encoding="utf-8"))
         files.append(File.generated(config, place, content=text))
+    files.append(File.generated(config, "LICENSE", content=(root / "LICENSE").read_text(encoding="utf-8")))
     return files
 
 
@@ -32,6 +34,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return found[0] if place is None else relpath(place, folder)
 
     return _LINK.sub(moved, markdown)
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:  # noqa: ARG001  # by name
+    """Give the theme's switch between light and dark what it looks for: style sheets of code, which are not loaded."""
+    return output.replace("</head>", f"{_CODE_STYLES}</head>", 1)
 
 
 def _from_top(found: re.Match[str]) -> str:

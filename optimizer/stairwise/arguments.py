@@ -14,6 +14,7 @@ from typing import Generic, NoReturn, TypeVar
 from stairwise.aggregate import Sharing
 from stairwise.calibration import chosen
 from stairwise.errors import UsageError
+from stairwise.names import nearest
 from stairwise.options import Algorithm, Options, Pricing, TiersAllowed
 from stairwise.rollup import Estimates
 
@@ -183,8 +184,13 @@ def _check_first(word: str) -> None:
         raise UsageError(f"there is no command before '{word}'.", hint="write stairwise plan first.")
     if word.startswith("-"):
         raise _unknown(word)
-    known = ", ".join(sorted(("plan", *ENGINE_COMMANDS, *OWN_COMMANDS)))
-    hint = f"try stairwise plan {word}." if word.endswith((".yaml", ".yml")) else f"so far there are {known}."
+    known = sorted(("plan", *ENGINE_COMMANDS, *OWN_COMMANDS))
+    if word.endswith((".yaml", ".yml")):
+        hint = f"try stairwise plan {word}."
+    elif meant := nearest(word, known):
+        hint = f"did you mean '{meant}'?"
+    else:
+        hint = f"so far there are {', '.join(known)}."
     raise UsageError(f"there is no command '{word}'.", hint=hint)
 
 
@@ -217,6 +223,14 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise what the command line has wrong."""
+        _, is_unknown, words = message.partition("unrecognized arguments: ")
+        if is_unknown:
+            word = words.split()[0]
+            if not word.startswith("-"):
+                raise UsageError(f"'{word}' is one argument too many.", hint="quote what belongs together.")
+            close = get_close_matches(word.partition("=")[0], self._option_string_actions, n=1, cutoff=0.75)
+            hint = f"did you mean {close[0]}?" if close else f"see {self.prog} --help."
+            raise UsageError(f"there is no option '{word}'.", hint=hint)
         raise UsageError(f"{message}.", hint=f"see {self.prog} --help.")
 
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:  # noqa: ARG002  # only `error` has one

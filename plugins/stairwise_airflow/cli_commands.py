@@ -1,12 +1,16 @@
-"""``airflow stairwise plan FILE`` and ``airflow stairwise status FILE``: the command line, where Airflow is at hand."""
+"""``airflow stairwise plan FILE`` and ``airflow stairwise status FILE``: the command line, where Airflow is at hand.
+
+It runs in a process of its own: Airflow would write what Spark's client logs to standard output, beside the answer.
+"""
 
 from __future__ import annotations
 
 import argparse
+import subprocess
+import sys
+from collections.abc import Sequence
 
 from airflow.cli.cli_config import ActionCommand, Arg, GroupCommand
-
-from stairwise.cli import main
 
 _WORDS = Arg(  # type: ignore[no-untyped-call]  # as Airflow has it
     flags=("words",), nargs=argparse.REMAINDER, metavar="FILE ...", help="as after stairwise on the command line"
@@ -29,14 +33,20 @@ def commands() -> list[GroupCommand]:
 
 def plan(arguments: argparse.Namespace) -> None:
     """Print the plan of a declaration."""
-    _exit(main(["plan", *arguments.words]))
+    _answer("plan", arguments.words)
 
 
 def status(arguments: argparse.Namespace) -> None:
     """Print what the tables of a declaration hold."""
-    _exit(main(["status", *arguments.words]))
+    _answer("status", arguments.words)
 
 
-def _exit(code: int) -> None:
-    if code:
-        raise SystemExit(code)
+def _answer(command: str, words: Sequence[str]) -> None:
+    """The answer is printed as by ``stairwise``, and this process ends as that would.
+
+    Raises:
+        SystemExit: The answer is no, or there is none.
+    """
+    done = subprocess.run([sys.executable, "-m", "stairwise.cli", command, *words], check=False)  # noqa: S603 - our own
+    if done.returncode:
+        raise SystemExit(done.returncode)

@@ -6,7 +6,8 @@ Spark is never asked. The folder is that of the declaration in the DAG; nothing 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from errno import ENOENT
 from functools import lru_cache
@@ -17,11 +18,14 @@ from stairwise.codec import decode_plan
 from stairwise.declared import Catalog
 from stairwise.errors import StairwiseError
 from stairwise.plan import Plan
-from stairwise_airflow.reports import Report
+from stairwise.windowing import Interval
+from stairwise_airflow.reports import Report, covered
 from stairwise_airflow.timeline import Coverage, coverages
 
-_MOST_REPORTS = 20_000
+MOST_REPORTS = 1_000  # six weeks of hours: whoever waits for all reports of years waits for ten seconds
 _MOST_BYTES = 4_000_000  # of a file: a plan of a thousand tiers has a quarter of it
+
+_Covered = tuple[tuple[str, tuple[Interval, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,15 +35,19 @@ class History:
     Attributes:
         rollup: The declaration, as the DAG has it.
         plan: The plan that its tables were filled by; without one, the one that the next run would make.
-        reports: Of its runs, the oldest first.
-        tiers: What they have written of each tier of the plan.
+        reports: Of its newest runs, the oldest first.
+        runs: So many runs have left a report.
+        tiers: What runs have written of each tier of the plan.
+        knows_before: Whether that is so of runs too of which no report is here.
         problem: Why the target cannot be read from here; empty if it can.
     """
 
     rollup: Rollup
     plan: Plan
     reports: tuple[Report, ...]
+    runs: int
     tiers: Mapping[str, Coverage]
+    knows_before: bool
     problem: str
 
 
@@ -66,16 +74,32 @@ def _told(rollup: Rollup, told: Iterable[object], problem: str) -> History:
     plan = _planned(rollup)
     found = {report.run_id: report for report in _understood(told) if report.rollup == rollup.name}
     reports = tuple(found[run] for run in sorted(found))
-    tiers = coverages(reports, _tiers(plan))
-    return History(rollup=rollup, plan=plan, reports=reports, tiers=tiers, problem=problem)
+    return History(
+        rollup=rollup,
+        plan=plan,
+        reports=reports,
+        runs=len(reports),
+        tiers=coverages(reports, _tiers(plan)),
+        knows_before=False,
+        problem=problem,
+    )
 
 
-def _left(rollup: Rollup, folder: Path, files: tuple[str, ...]) -> History:
+def _left(rollup: Rollup, folder: Path, files: Sequence[str]) -> History:
     plan = _kept_plan(folder / "plan.json")
     if plan is None or plan.declaration is None or plan.declaration.windows != rollup.windows:
         plan = _planned(rollup)
-    reports, tiers = _kept_reports(files, _tiers(plan))
-    return History(rollup=rollup, plan=plan, reports=reports, tiers=tiers, problem="")
+    before = _kept_coverage(folder / "covered.json")
+    reports, tiers = _kept_reports(tuple(files[-MOST_REPORTS:]), _tiers(plan), before)
+    return History(
+        rollup=rollup,
+        plan=plan,
+        reports=reports,
+        runs=len(files),
+        tiers=tiers,
+        knows_before=before is not None,
+        problem="",
+    )
 
 
 def _folder(rollup: Rollup) -> Path | None:
@@ -85,18 +109,20 @@ def _folder(rollup: Rollup) -> Path | None:
     return Path(rollup.target.removeprefix("file://")) / "_stairwise"
 
 
-def _files(folder: Path) -> tuple[str, ...]:
-    """The files of the newest reports, the oldest first.
+def _files(folder: Path) -> list[str]:
+    """The files of the reports, the oldest first: they are named by when the run began.
 
     Raises:
         OSError: The folder is not there, or nobody here may read what is in it.
     """
     if "runs" not in (each.name for each in folder.iterdir()):
-        return ()
-    files = sorted(str(each) for each in (folder / "runs").iterdir() if each.suffix == ".json")[-_MOST_REPORTS:]
+        return []
+    runs = folder / "runs"
+    # As texts, of which there may be tens of thousands.
+    files = [f"{runs}/{name}" for name in sorted(os.listdir(runs)) if name.endswith(".json")]  # noqa: PTH208 - see above
     if files and Path(files[-1]).is_file():
         Path(files[-1]).open("rb").close()
-    return tuple(files)
+    return files
 
 
 @lru_cache(maxsize=64)
@@ -109,30 +135,49 @@ def _tiers(plan: Plan) -> tuple[str, ...]:
 
 
 def _kept_plan(file: Path) -> Plan | None:
+    changed = _changed(file)
+    return None if changed is None else _read_plan(str(file), changed)
+
+
+def _kept_coverage(file: Path) -> _Covered | None:
+    changed = _changed(file)
+    return None if changed is None else _read_coverage(str(file), changed)
+
+
+def _changed(file: Path) -> int | None:
+    """When a file was changed, so that what was read is remembered until it is; None: it cannot be read."""
     try:
-        changed = file.stat().st_mtime_ns
+        return file.stat().st_mtime_ns
     except OSError:
         return None
-    return _read_plan(str(file), changed)
 
 
 @lru_cache(maxsize=64)
-def _read_plan(file: str, changed: int) -> Plan | None:
-    del changed  # what was read is remembered until it does
+def _read_plan(file: str, _changed: int) -> Plan | None:
     try:
         return decode_plan(_text(file))
     except (OSError, ValueError):
         return None
 
 
+@lru_cache(maxsize=64)
+def _read_coverage(file: str, _changed: int) -> _Covered | None:
+    try:
+        return tuple(covered(json.loads(_text(file))).items())
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
 @lru_cache(maxsize=16)
-def _kept_reports(files: tuple[str, ...], tiers: tuple[str, ...]) -> tuple[tuple[Report, ...], Mapping[str, Coverage]]:
-    """The reports in files, and what they come to: of many runs and tiers, that takes seconds to work out."""
+def _kept_reports(
+    files: tuple[str, ...], tiers: tuple[str, ...], before: _Covered | None
+) -> tuple[tuple[Report, ...], Mapping[str, Coverage]]:
+    """The reports in files, and what they come to with what is known beside them."""
     reports = tuple(report for report in map(_kept_report, files) if report is not None)
-    return reports, coverages(reports, tiers)
+    return reports, coverages(reports, tiers, dict(before or ()))
 
 
-@lru_cache(maxsize=2 * _MOST_REPORTS)
+@lru_cache(maxsize=16 * MOST_REPORTS)
 def _kept_report(file: str) -> Report | None:
     """The report in a file, which is never changed once it is there; None: it is none, and is left out."""
     try:

@@ -12,11 +12,11 @@ from urllib.parse import quote
 
 from stairwise.instant import format_instant
 from stairwise.plan import Plan, Step
-from stairwise.quantity import quantity, size
+from stairwise.quantity import beside, quantity, size
 from stairwise.tiers import Kind
 from stairwise.windowing import Interval
 from stairwise.wording import Prices, label, source, way
-from stairwise_airflow.history import History
+from stairwise_airflow.history import MOST_REPORTS, History
 from stairwise_airflow.markup import Markup, element, joined
 from stairwise_airflow.page_style import SCRIPT, style_sheet
 from stairwise_airflow.reports import Report
@@ -83,10 +83,11 @@ def _facts(known: History) -> Markup:
     prices = Prices.of(known.plan)
     totals = known.plan.totals
     declared = [step for step in known.plan.steps if step.tier.kind is Kind.DECLARED]
+    helpers = len(known.plan.steps) - len(declared)
     ends = [known.tiers[step.tier.name].end for step in declared]
     last = known.reports[-1] if known.reports else None
     facts = {
-        "Tiers": f"{len(declared)}, and {_counted(len(known.plan.steps) - len(declared), 'helper')}",
+        "Tiers": f"{len(declared)}, and {_counted(helpers, 'helper')}" if helpers else str(len(declared)),
         "Cost": prices.text(totals.total),
         "Without sharing": prices.text(totals.unshared),
         "Complete up to": _instant(min(end for end in ends if end is not None))
@@ -119,6 +120,7 @@ def _staircase(known: History) -> Markup:
         "section",
         element("h2", "The staircase", id="stairs"),
         element("p", "Each tier is made of the one that it stands below. Open one to see why.", class_="quiet"),
+        element("p", f"Costs are {prices.explanation}.", class_="quiet"),
         element("ol", element("li", raw, below(None)), class_="stairs"),
         aria_labelledby="stairs",
     )
@@ -137,8 +139,7 @@ def _step(known: History, step: Step, prices: Prices, most: float) -> Markup:
             "p",
             "There was no other way."
             if next_best is None
-            else f"Next best: from {next_best.reads or 'the raw rows'}, {prices.text(next_best.cost)} "
-            f"instead of {prices.text(step.cost.total)}.",
+            else f"Next best: from {next_best.reads or 'the raw rows'}, {beside(next_best.cost, step.cost.total)}.",
         ),
         element("p", "Table ", element("code", step.tier.name), f". {actual}", class_="quiet"),
     ]
@@ -164,7 +165,7 @@ def _actual(known: History, tier: str) -> str:
         for done in known.reports[run].tiers:
             if done.name == tier and done.rows:
                 return f"Last written: {quantity(done.rows)} rows, {size(done.bytes)}, {done.seconds:,.1f} s."
-    return "Not written yet."
+    return "Not written yet." if known.tiers[tier].end is None else "Written by earlier runs alone."
 
 
 def _ribbons(known: History, view: View) -> Markup:
@@ -195,8 +196,24 @@ def _ribbons(known: History, view: View) -> Markup:
         _span_links(view),
         element("div", *rows, axis, class_="ribbons"),
         _legend(),
+        *_reach(known),
         aria_labelledby="coverage",
     )
+
+
+def _reach(known: History) -> Iterable[Markup]:
+    """What the coverage does not tell where not all reports were read."""
+    read = len(known.reports)
+    if known.runs <= MOST_REPORTS:
+        return
+    if known.knows_before:
+        told = f"What is stale or written again is told by the newest {read:,} of {known.runs:,} runs."
+    else:
+        told = (
+            f"This is told by the newest {read:,} of {known.runs:,} runs; what was written before is not shown. The "
+            "next run leaves a list of it."
+        )
+    yield element("p", told, class_="quiet")
 
 
 def _shown_span(everything: tuple[Interval, ...], view: View) -> Interval:
@@ -267,7 +284,7 @@ def _runs(known: History, view: View) -> Markup:
             role="region",
             aria_label="Table of runs",
         )
-    more = len(known.reports) - len(shown)
+    more = known.runs - len(shown)
     rest = [element("p", f"And {more:,} earlier ones.", class_="quiet")] if more else []
     return element("section", element("h2", "Runs", id="runs"), told, *rest, aria_labelledby="runs")
 

@@ -73,6 +73,7 @@ code { font-family: ui-monospace, "DejaVu Sans Mono", monospace; font-size: .92e
   font-size: .88rem; }
 .legend .cell { display: inline-block; width: 1.5rem; height: .95rem; vertical-align: -2px; margin-right: .4rem;
   border-radius: 2px; }
+.legend .nothing { background: var(--band); }
 .legend .nothing { border: 1px solid var(--band); }
 nav.spans { display: flex; gap: .4rem; flex-wrap: wrap; margin: .5rem 0; }
 nav.spans a { padding: .1rem .6rem; border: 1px solid var(--line); border-radius: 999px; text-decoration: none;

@@ -105,6 +105,18 @@ class Report:
         return sum(tier.bytes for tier in self.tiers)
 
 
+def covered(document: object) -> dict[str, tuple[Interval, ...]]:
+    """What tiers hold, by a document that the last run has left.
+
+    Raises:
+        CodecError: It is none.
+    """
+    top = Fields.of(document, "coverage", hint=_HINT)
+    top.expect("schema", "stairwise.covered/1")
+    tiers = top.fields("tiers")
+    return {name: tuple(intervals(tiers, name)) for name in tiers.values}
+
+
 def _tier(fields: Fields) -> TierDone:
     return TierDone(
         name=fields.text("name"),

@@ -54,8 +54,12 @@ class Cell:
     is_rewritten: bool
 
 
+EARLIER = -1
+"""Instead of the number of a run: one of which no report is here."""
+
+
 class Written(NamedTuple):
-    """A stretch of time, and the number of the last run that wrote it."""
+    """A stretch of time, and the number of the last run that wrote it, or EARLIER."""
 
     start: int
     end: int
@@ -89,14 +93,16 @@ class Coverage:
         return self.covered[-1].end if self.covered else None
 
     def run_at(self, start: int, end: int) -> int | None:
-        """The last run that wrote the windows that end in a range; None: a part of it was not written."""
+        """The last run that wrote the windows that end in a range, or EARLIER; None: a part of it was not written."""
         if not any(span.start <= start and end <= span.end for span in self.covered):
             return None
         return max((each.run for each in self.last if each.start < end and start < each.end), default=None)
 
 
-def coverages(reports: Sequence[Report], tiers: Iterable[str]) -> dict[str, Coverage]:
-    """What the reports of runs say of tiers, the oldest first.
+def coverages(
+    reports: Sequence[Report], tiers: Iterable[str], known: Mapping[str, Iterable[Interval]] | None = None
+) -> dict[str, Coverage]:
+    """What the reports of runs say of tiers, the oldest first; what else is known to be there was written earlier.
 
     Work: what is written behind all before takes constant time; what lies between takes a search.
     """
@@ -107,7 +113,7 @@ def coverages(reports: Sequence[Report], tiers: Iterable[str]) -> dict[str, Cove
             if fold is not None:
                 for span in done.covered:
                     fold.add(run, report.span, span)
-    return {tier: fold.coverage() for tier, fold in found.items()}
+    return {tier: fold.coverage((known or {}).get(tier, ())) for tier, fold in found.items()}
 
 
 @dataclass(slots=True)
@@ -136,14 +142,30 @@ class _Fold:
         right = [Written(end, each.end, each.run) for each in old if each.end > end]
         last[first:after] = [*left, Written(start, end, run), *right]
 
-    def coverage(self) -> Coverage:
-        """What it is by now."""
+    def coverage(self, known: Iterable[Interval]) -> Coverage:
+        """What it is by now, with what else is known to be there."""
+        written = union(each[:2] for each in self.last)
+        earlier = [Written(*span, EARLIER) for span in _without(union(known), written)]
         return Coverage(
-            last=tuple(self.last),
-            covered=union(each[:2] for each in self.last),
+            last=tuple(sorted([*earlier, *self.last])),
+            covered=union((*(each[:2] for each in earlier), *written)),
             rewritten=union(self.rewritten),
             reach=self.reach,
         )
+
+
+def _without(spans: Iterable[Interval], others: Sequence[Interval]) -> Iterator[Interval]:
+    """What of ranges is in none of others; both in order and disjoint."""
+    for start, end in spans:
+        at = start
+        for other in others[bisect_right(others, start, key=lambda each: each.end) :]:
+            if other.start >= end:
+                break
+            if at < other.start:
+                yield Interval(at, other.start)
+            at = other.end
+        if at < end:
+            yield Interval(at, end)
 
 
 def union(spans: Iterable[tuple[int, int]]) -> tuple[Interval, ...]:

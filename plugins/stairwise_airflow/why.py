@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from stairwise.errors import DeclarationError
 from stairwise.instant import format_instant, parse_instant
 from stairwise.plan import Step
+from stairwise.quantity import beside
 from stairwise.windowing import Interval, windows_at
 from stairwise.wording import label
 from stairwise_airflow.history import History
-from stairwise_airflow.timeline import Coverage, stale
+from stairwise_airflow.timeline import EARLIER, Coverage, stale
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +59,8 @@ def _reason(known: History, step: Step) -> str:
     if second is None:
         return f"'{label(step.tier)}' reads {read}: there was no other way. {step.why}"
     other = "the raw rows" if second.reads is None else f"'{label(known.plan.step(second.reads).tier)}'"
-    more = float(second.cost) / float(step.cost.total) if step.cost.total else 0.0
-    return f"'{label(step.tier)}' reads {read}; to read {other} would cost {more:,.2f} times as much. {step.why}"
+    price = beside(second.cost, step.cost.total)
+    return f"'{label(step.tier)}' reads {read}; next best: to read {other}, {price}. {step.why}"
 
 
 def _about(known: History, step: Step, window: Interval, now: int) -> Iterator[str]:
@@ -70,11 +71,7 @@ def _about(known: History, step: Step, window: Interval, now: int) -> Iterator[s
     if run is None:
         yield _missing(own, window, now, delay, known.rollup.start)
         return
-    report = known.reports[run]
-    yield f"It was written last by run {report.run_id}, which was for windows that ended up to {_end(report.span)}."
-    done = next(tier for tier in report.tiers if tier.name == step.tier.name)
-    if done.reads != step.reads:
-        yield f"That run read {done.reads or 'the raw rows'}, by the plan of its time."
+    yield from _writer(known, step, run)
     if step.reads is None:
         return
     parent = known.tiers[step.reads]
@@ -82,6 +79,17 @@ def _about(known: History, step: Step, window: Interval, now: int) -> Iterator[s
         yield f"It is stale: '{step.reads}' was written again since. The next run that reaches back so far mends it."
     elif parent.run_at(window.start, window.end) is None:
         yield f"'{step.reads}' does not hold all of its time, so the rest was computed from the raw rows."
+
+
+def _writer(known: History, step: Step, run: int) -> Iterator[str]:
+    if run == EARLIER:
+        yield f"It was written before the newest {len(known.reports):,} runs, whose reports are read here."
+        return
+    report = known.reports[run]
+    yield f"It was written last by run {report.run_id}, which was for windows that ended up to {_end(report.span)}."
+    done = next(tier for tier in report.tiers if tier.name == step.tier.name)
+    if done.reads != step.reads:
+        yield f"That run read {done.reads or 'the raw rows'}, by the plan of its time."
 
 
 def _missing(own: Coverage, window: Interval, now: int, delay: int, start: int | None) -> str:

@@ -34,7 +34,7 @@ from stairwise.windowing import Interval
 from stairwise_spark import engine
 from stairwise_spark.applied import changed
 from stairwise_spark.compute import IS_PARTIAL, Content, events, schemas
-from stairwise_spark.coverage import Claim, Coverage, State
+from stairwise_spark.coverage import Claim, Coverage, State, trusted
 from stairwise_spark.difference import Difference, difference
 from stairwise_spark.errors import BusyError, translating
 from stairwise_spark.expressions import argument_types, direct, lowered
@@ -49,7 +49,6 @@ from stairwise_spark.source import PinnedSource, open_source
 from stairwise_spark.spans import Spans, hull, joined, without
 from stairwise_spark.storage import Storage
 from stairwise_spark.tables import TierTable
-from stairwise_spark.target import trusted
 from stairwise_spark.writes import Write
 
 

@@ -44,4 +44,6 @@ def _read(reader: Callable[[str], _Value], text: str) -> _Value:
     try:
         return reader(text)
     except DeclarationError as error:
-        raise argparse.ArgumentTypeError(f"{error.message} {error.hint}".rstrip(".")) from error
+        # One sentence after the other, for a hint of argparse's own follows.
+        advice = f"{error.hint[:1].upper()}{error.hint[1:]}"
+        raise argparse.ArgumentTypeError(f"{error.message} {advice}".rstrip(". ")) from error

@@ -6,33 +6,30 @@ the answer, standard error everything else.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from stairwise import Options, Rollup, optimize
 from stairwise.arguments import Parser, Place, add_constants, add_place
 from stairwise.calibration import chosen, encode_calibration, place, write_calibration
 from stairwise.codec import decode_plan, to_json
 from stairwise.constants import Calibration, Constants
-from stairwise.duration import Duration
-from stairwise.errors import DeclarationError, StairwiseError, UsageError
-from stairwise.instant import format_instant, parse_instant
+from stairwise.errors import StairwiseError, UsageError
+from stairwise.instant import format_instant
 from stairwise.measured import Measured
 from stairwise.quantity import beside, quantity
 from stairwise.windowing import Interval
+from stairwise_spark.command_line import instant, names, seconds
 
 if TYPE_CHECKING:
     from stairwise.drift import Counted
     from stairwise.plan import Plan
     from stairwise_spark.scope import Request, Scope
     from stairwise_spark.session import SessionOptions
-
-_Value = TypeVar("_Value")
 
 
 class Given(Place):
@@ -88,7 +85,7 @@ def run(arguments: Sequence[str]) -> int:
         "write every window that ends in the range, whole, and no other.",
     )
     parser.add_argument(
-        "--since", metavar="T", type=_instant, help="without --start: where to begin if nothing was ever made"
+        "--since", metavar="T", type=instant, help="without --start: where to begin if nothing was ever made"
     )
     given = parser.parse_args(arguments, namespace=Given())
     if given.start is not None and given.end is None:
@@ -105,7 +102,7 @@ def backfill(arguments: Sequence[str]) -> int:
     parser = _parser(
         "backfill", "Fill a range from the events, as few scans as fit; go on where an earlier run stopped."
     )
-    parser.add_argument("--chunk", metavar="SPAN", type=_seconds, help="event time that is done at once, such as 30d")
+    parser.add_argument("--chunk", metavar="SPAN", type=seconds, help="event time that is done at once, such as 30d")
     parser.add_argument("--newest-first", action="store_true", help="begin with the last chunk")
     given = parser.parse_args(arguments, namespace=Given())
     if (given.start is None) != (given.end is None):
@@ -266,9 +263,9 @@ def planned(file: str, options: Options) -> Plan:
 def _parser(name: str, description: str) -> Parser:
     parser = Parser(prog=f"stairwise {name}", description=description, allow_abbrev=False)
     parser.add_argument("file", metavar="FILE", help="a declaration in YAML, or a plan in JSON")
-    parser.add_argument("--start", metavar="T", type=_instant, help="windows that end after this instant")
-    parser.add_argument("--end", metavar="T", type=_instant, help="and not after this one")
-    parser.add_argument("--tiers", metavar="LIST", type=_names, default=(), help="only these windows, by table name")
+    parser.add_argument("--start", metavar="T", type=instant, help="windows that end after this instant")
+    parser.add_argument("--end", metavar="T", type=instant, help="and not after this one")
+    parser.add_argument("--tiers", metavar="LIST", type=names, default=(), help="only these windows, by table name")
     parser.add_argument("--restate", action="store_true", help="make windows again that are there already")
     parser.add_argument("--dry-run", action="store_true", help="say what would be done, and do nothing")
     parser.add_argument(
@@ -284,26 +281,3 @@ def _parser(name: str, description: str) -> Parser:
     add_place(parser)
     parser.add_argument("--quick", action="store_true", help="start fast rather than run fast, for small work")
     return parser
-
-
-def _instant(text: str) -> int:
-    return _read(parse_instant, text)
-
-
-def _read(reader: Callable[[str], _Value], text: str) -> _Value:
-    """What a text says; what is wrong with it in the words of the command line."""
-    try:
-        return reader(text)
-    except DeclarationError as error:
-        raise argparse.ArgumentTypeError(f"{error.message} {error.hint}".rstrip(".")) from error
-
-
-def _seconds(text: str) -> int:
-    seconds = _read(Duration.parse, text).seconds
-    if not seconds:
-        raise argparse.ArgumentTypeError(f"'{text}' is no time at all")
-    return seconds
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())

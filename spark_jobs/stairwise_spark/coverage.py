@@ -22,6 +22,7 @@ from stairwise.json_fields import Json
 from stairwise.meaning import Meaning
 from stairwise.windowing import Interval
 from stairwise_spark.shapes import is_list, is_object
+from stairwise_spark.spans import joined
 
 SCHEMA = "stairwise.claim/1"
 _FAMILY = "stairwise.claim/"
@@ -185,6 +186,12 @@ class Coverage:
     def _at(self, instant: int) -> int | None:
         index = bisect_right(self.stretches, instant, key=lambda each: each.start) - 1
         return self.stretches[index].version if index >= 0 and instant < self.stretches[index].end else None
+
+
+def trusted(coverage: Coverage) -> tuple[Interval, ...]:
+    """The ranges that are covered, whatever version of the source they reflect."""
+    found = (Interval(each.start, each.end) for each in coverage.stretches if DOUBTFUL < each.version < EXPIRED)
+    return joined(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

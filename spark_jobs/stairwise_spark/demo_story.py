@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,7 @@ from stairwise.windowing import Interval, windows_ending
 from stairwise_spark import demo_told as told
 from stairwise_spark.demo_files import DAG_ID, DAGS, DAYS, HISTORY_ID, declaration
 from stairwise_spark.demo_place import BESIDE, Place
-from stairwise_spark.demo_rows import LATE, LATE_SHARE, YEAR, ZONES, by_month, seconds, trips
+from stairwise_spark.demo_rows import LATE, LATE_SHARE, YEAR, ZONE, ZONES, by_month, seconds, trips
 from stairwise_spark.demo_server import Server
 from stairwise_spark.demo_table import append
 
@@ -33,6 +34,7 @@ _HOURS = tuple(Interval(YEAR.end + n * _HOUR, YEAR.end + (n + 1) * _HOUR) for n 
 """Those after the year, which a schedule brings."""
 _SEED = 2_025
 _LOOK = "see demo.log beside it."
+_READERS = ("deltalake", "duckdb")
 Section = Callable[[], Iterator[str]]
 
 
@@ -132,11 +134,9 @@ class Story:
     def _left(self) -> Iterator[str]:
         table = short(self.place.target)
         yield f"All windows are in one Delta table, {table}; with 'layout: tables' each has one of its own."
-        yield "In DuckDB, the busiest days:"
+        yield "In DuckDB, without Spark, the busiest days:"
         yield ""
-        yield "  INSTALL delta; LOAD delta;"
-        yield f"  SELECT window_start, sum(trips) AS trips, sum(revenue) AS revenue FROM delta_scan('{table}')"  # noqa: S608 - shown
-        yield f"  WHERE \"window\" = '{DAYS}' GROUP BY window_start ORDER BY trips DESC LIMIT 3;"
+        yield from asked(self.place, busiest_days(self.place.target))
         yield ""
         stairwise = program()
         file = short(self.place.declaration)
@@ -180,6 +180,30 @@ class Story:
 def _has_trips(begun: NDArray[np.int64], window: Interval) -> bool:
     first, end = np.searchsorted(begun, window)
     return bool(first < end)
+
+
+def busiest_days(target: Path) -> tuple[str, ...]:
+    """Which days were the busiest, asked of the tables as Python reads them."""
+    return (
+        "import deltalake, duckdb",
+        f"tiers = deltalake.DeltaTable({short(target)!r}).to_pyarrow_dataset()",
+        f'duckdb.sql("""SELECT (window_start AT TIME ZONE \'{ZONE}\')::DATE AS day, sum(trips) AS trips',
+        f"  FROM tiers WHERE \"window\" = '{DAYS}'",
+        '  GROUP BY day ORDER BY trips DESC LIMIT 3""").show()',
+    )
+
+
+def asked(place: Place, lines: Sequence[str]) -> Iterator[str]:
+    """Lines of Python, and what they print; or what they need, where that is missing."""
+    yield from (f"  {line}" for line in lines)
+    yield ""
+    missing = [name for name in _READERS if find_spec(name) is None]
+    if missing:
+        yield f"  They need more than is here: pip install {' '.join(missing)}"
+        return
+    # From where somebody would type them.
+    program = "\n".join([f"__import__('os').chdir({str(Path.cwd())!r})", *lines])
+    yield from (f"  {line}" for line in place.run("python", "-c", program).splitlines() if line)
 
 
 def short(path: Path) -> str:

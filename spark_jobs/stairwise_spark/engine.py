@@ -159,9 +159,10 @@ class _Run:
         storage = replace(Storage.of(spark, plan, source.identity), is_ruling=not request.is_ahead)
         is_made = storage.is_made()
         if storage.is_ruling and storage.ledger.summary.plan != storage.plan:
-            plan = going_on(storage.ledger.load_plan(), plan)
-            storage = Storage.of(spark, plan, source.identity)
-            is_made = storage.is_made()
+            running = going_on(storage.ledger.load_plan(), plan)
+            if running is not plan:
+                plan, storage = running, Storage.of(spark, running, source.identity)
+                is_made = storage.is_made()
         check_tiers(request.tiers, [step.tier.name for step in plan.steps])
         states = storage.states()
         span = settled(request.span, rollup, [state.coverage for state in states.values()])

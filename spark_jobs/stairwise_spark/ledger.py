@@ -27,9 +27,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from stairwise.errors import CodecError
+from stairwise.instant import format_instant
 from stairwise.json_fields import Json
 from stairwise.meaning import Meaning
-from stairwise_spark.coverage import Coverage, State
+from stairwise_spark.coverage import Coverage, State, trusted
 from stairwise_spark.errors import CONFLICTS, RunError
 from stairwise_spark.session import sql
 from stairwise_spark.shapes import is_list, is_object
@@ -177,7 +178,11 @@ class Ledger:
             comments={},
             partitions=(_KIND,),
         )
-        self._table = TierTable.make(self.spark, self.place, definition, new_mark())
+        mark = new_mark()
+        made = TierTable.make(self.spark, self.place, definition, mark)
+        self._table = made
+        if made.mark == mark:
+            self._plans = 0
 
     def summaries(self) -> tuple[Summary, ...]:
         """What the newest commits knew, the newest first; one Spark job. The newest one is the summary from now on."""
@@ -214,10 +219,23 @@ class Ledger:
         return str(rows[0]["content"]) if rows else None
 
     def save_report(self, run: str, text: str, *, is_news: bool = True) -> None:
-        """The report of a run is kept; for people as ``_stairwise/runs/<run>.json``; only there if it is no news."""
+        """The report of a run is kept; for people as ``_stairwise/runs/<run>.json``; only there if it is no news.
+
+        Beside it is what all runs have come to, ``_stairwise/covered.json``, for those who do not read every report.
+        """
         if is_news:
             self._add(_REPORT, _Note(run, 0, run, text))
         self._publish(f"runs/{_file_name(run)}.json", text)
+        self._publish("covered.json", self._covered(run))
+
+    def _covered(self, run: str) -> str:
+        """What each tier holds that can be trusted, by what is known now."""
+        tiers: dict[str, Json] = {
+            name: [[format_instant(start), format_instant(end)] for start, end in trusted(known.record.coverage)]
+            for name, known in self.summary.tiers.items()
+            if known.record is not None
+        }
+        return json.dumps({"schema": "stairwise.covered/1", "rollup": self.owner, "run_id": run, "tiers": tiers})
 
     def newest_listing(self) -> tuple[int, str] | None:
         """The last list of the source's files that was kept, with its number; None: there was none."""

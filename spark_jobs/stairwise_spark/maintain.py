@@ -11,8 +11,7 @@ some, it sums up in the bookkeeping what the tiers' logs say, as runs do.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,7 +27,7 @@ from stairwise.zones import DAY_SECONDS
 from stairwise_spark.arrangement import PART, WINDOW
 from stairwise_spark.contents import Part, contents, log_files, together
 from stairwise_spark.errors import CONFLICTS, translating
-from stairwise_spark.session import sql
+from stairwise_spark.session import having, sql
 from stairwise_spark.tables import TierTable, literal
 from stairwise_spark.target import Target
 from stairwise_spark.why import held_by
@@ -304,7 +303,7 @@ class _Work:
         self._carry_out(f"VACUUM {table.place.identifier}{retain}", _FEW_TASKS | (_UNCHECKED if is_short else {}))
 
     def _carry_out(self, statement: str, settings: Mapping[str, str]) -> None:
-        with _set(self.spark, settings):
+        with having(self.spark, settings):
             sql(self.spark, statement).collect()
         self.has_committed = True
 
@@ -331,19 +330,3 @@ def _first_open(tier: Tier, due: int, days: int) -> int:
     starts = [each.start for each in held_by(tier, due)]
     day = min(starts, default=due) // DAY_SECONDS
     return day - day % days
-
-
-@contextmanager
-def _set(spark: SparkSession, settings: Mapping[str, str]) -> Generator[None]:
-    """Within it, the session has these settings."""
-    before = {key: spark.conf.get(key, None) for key in settings}
-    for key, value in settings.items():
-        spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key, known in before.items():
-            if known is None:
-                spark.conf.unset(key)
-            else:
-                spark.conf.set(key, known)

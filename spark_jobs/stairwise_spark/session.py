@@ -8,6 +8,8 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Generator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -45,8 +47,11 @@ _DELTA = {
 # Spark's own choice is 200 pieces, each a file of its own in every task before: too many for one machine.
 _TASKS_A_CORE = 4
 _TASKS, _SPARKS_OWN = "spark.sql.shuffle.partitions", 200
+_ADAPTIVE = "spark.sql.adaptive.enabled"
 # Twenty tables have more stages than the hundred whose code Spark keeps.
 _COMPILED = {"spark.sql.codegen.cache.maxEntries": "2000"}
+# Else its launcher says so, with a stack.
+_MASTERS = re.compile(r"local(-cluster)?(\[.*\])?|yarn|(spark|k8s)://.+")
 _QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
 _LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 # Without its second compiler the JVM keeps 48 MB for code, which Spark fills within minutes.
@@ -91,11 +96,18 @@ class SessionOptions:
     quick: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse two places at once, and settings under which instants or overflows mean something else."""
+        """Refuse two places, one that is none, and settings under which instants or overflows mean something else."""
         if self.master is not None and self.remote is not None:
             raise UsageError(
                 f"master {self.master!r} and remote {self.remote!r}: a session is at one of them.", hint="keep one."
             )
+        if self.master is not None and not _MASTERS.fullmatch(self.master):
+            raise UsageError(
+                f"master {self.master!r}: Spark knows no such address.",
+                hint="try local[*], spark://HOST:7077, k8s://https://HOST:PORT or yarn.",
+            )
+        if self.remote is not None and not self.remote.startswith("sc://"):
+            raise UsageError(f"remote {self.remote!r}: it is not sc://HOST.", hint=f"try sc://{self.remote}.")
         given = dict(self.conf)
         for key, needed in _SEMANTICS.items():
             if problem := _problem(key, given.get(key, needed)):
@@ -143,6 +155,33 @@ def shuffle_tasks(session: SparkSession) -> int:
     """In how many tasks rows go on that have been moved: more than the cluster, or the machine, does side by side."""
     setting = session.conf.get(_TASKS, "")
     return int(setting) if setting and setting.isdigit() else _SPARKS_OWN
+
+
+@contextmanager
+def having(session: SparkSession, settings: Mapping[str, str]) -> Generator[None]:
+    """Within it, the session has these settings."""
+    before = {key: session.conf.get(key, None) for key in settings}
+    for key, value in settings.items():
+        session.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, known in before.items():
+            if known is None:
+                session.conf.unset(key)
+            else:
+                session.conf.set(key, known)
+
+
+def planned_once(session: SparkSession, tasks: int | None = None) -> AbstractContextManager[None]:
+    """Within it, what Spark keeps in memory is planned once and for all, with rows moved to at most so many tasks.
+
+    By itself Spark plans a frame anew after each of its stages, and describes it as it was and as it is; so does all
+    that is made of it. Of ten kept frames, each made of the one before, such a description had gigabytes. But without
+    it, Spark does not see either that rows are too few for as many tasks as there may be.
+    """
+    most = shuffle_tasks(session)
+    return having(session, {_ADAPTIVE: "false", _TASKS: str(most if tasks is None else min(tasks, most))})
 
 
 def own_settings(options: SessionOptions) -> dict[str, str]:

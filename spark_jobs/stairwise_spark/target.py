@@ -86,12 +86,6 @@ class Target:
         return tuple(step for step in self.plan.steps if helpers or step.tier.kind is Kind.DECLARED)
 
 
-def trusted(coverage: Coverage) -> tuple[Interval, ...]:
-    """The ranges that are covered, whatever version of the source they reflect."""
-    found = (Interval(each.start, each.end) for each in coverage.stretches if DOUBTFUL < each.version < EXPIRED)
-    return joined(tuple(found))
-
-
 def expired(coverage: Coverage) -> tuple[Interval, ...]:
     """The ranges whose rows were kept as long as was declared, and are gone."""
     return tuple(Interval(each.start, each.end) for each in coverage.stretches if each.version == EXPIRED)

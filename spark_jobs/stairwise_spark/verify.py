@@ -27,7 +27,7 @@ from stairwise.window import FixedWindow
 from stairwise.windowing import Interval, windows_ending
 from stairwise_spark.compared import Comparison, Difference, Rule
 from stairwise_spark.compute import Content, touched
-from stairwise_spark.coverage import Coverage
+from stairwise_spark.coverage import Coverage, trusted
 from stairwise_spark.due import BEGINNING
 from stairwise_spark.errors import translating
 from stairwise_spark.expressions import argument_types, direct, lowered
@@ -38,7 +38,7 @@ from stairwise_spark.retention import kept_since
 from stairwise_spark.source import PinnedSource, open_source
 from stairwise_spark.spans import Spans, without
 from stairwise_spark.status import ranges
-from stairwise_spark.target import Target, older, trusted, unfinished
+from stairwise_spark.target import Target, older, unfinished
 from stairwise_spark.writes import instant
 
 MOST = 1_000

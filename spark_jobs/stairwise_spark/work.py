@@ -24,6 +24,7 @@ from stairwise_spark.halves import any_of
 from stairwise_spark.names import column
 from stairwise_spark.observed import number
 from stairwise_spark.rows import NUMBER, Rows
+from stairwise_spark.session import planned_once
 from stairwise_spark.source import PinnedSource
 from stairwise_spark.spans import Spans, hull, joined, without
 from stairwise_spark.storage import Storage
@@ -31,6 +32,9 @@ from stairwise_spark.together import distributed, made_together
 
 _Make = Callable[[Step, DataFrame, Content, Interval], DataFrame]
 """Makes the rows of a step from those of what it reads, for the windows that end in a range."""
+
+# Few rows are moved to so many tasks at most, whatever the cluster is set to.
+_FEW_TASKS = 8
 
 
 @dataclass(slots=True)
@@ -72,9 +76,11 @@ class Work:
     _needed: dict[str, Spans] = field(default_factory=dict[str, Spans])
     _missing: dict[str, Spans] = field(default_factory=dict[str, Spans])
     _kept: dict[int, _Kept] = field(default_factory=dict[int, "_Kept"])
+    _is_small: bool = False
 
     def __post_init__(self) -> None:
         """Work out what is needed of each tier, and what of that has to be computed; readers before what they read."""
+        self._is_small = self.storage.arrangement.has_few(self.due)
         self._needed.update(self.due)
         for step in reversed(self.plan.steps):
             name = step.tier.name
@@ -94,13 +100,12 @@ class Work:
             if name in groups and reads in groups and _steps(groups[name])[0] is step:
                 readers[reads] += 1
         found: dict[str, Rows] = {}
-        is_small = self.storage.arrangement.has_few(self.due)
         for step in self.plan.steps:
             group = groups.get(step.tier.name)
             if group is not None and (steps := _steps(group))[0] is step:
                 places = {self.storage.place(each.tier.name) for each in steps if each.tier.name in self.due}
                 uses = len(places) + sum(readers[each.tier.name] for each in steps)
-                found |= self._made(group, found, is_kept=uses > 1 or (bool(places) and is_small))
+                found |= self._made(group, found, is_kept=uses > 1 or (bool(places) and self._is_small))
         return found
 
     def written(self, found: Mapping[str, Rows]) -> dict[str, Rows]:
@@ -240,7 +245,8 @@ class Work:
             with translating(f"tier {step.reads}"):
                 inner.frame.count()
             inner.is_there = True
-        self._kept[id(frame)] = _Kept(frame.persist(StorageLevel.MEMORY_AND_DISK))
+        with planned_once(frame.sparkSession, _FEW_TASKS if self._is_small else None):
+            self._kept[id(frame)] = _Kept(frame.persist(StorageLevel.MEMORY_AND_DISK))
         return frame
 
 

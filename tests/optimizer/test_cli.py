@@ -362,6 +362,7 @@ BOTH = "or --windows, not both. Hint: leave one out, and quote a list of windows
                 f"Hint: so far there are {', '.join(sorted(('plan', *ENGINE_COMMANDS, *OWN_COMMANDS)))}."
             ),
         ),
+        (["rum", "a.yaml"], "there is no command 'rum'. Hint: did you mean 'run'?"),
         (["trips.yaml"], "there is no command 'trips.yaml'. Hint: try stairwise plan trips.yaml."),
         (["--windows", "5m"], "there is no command before '--windows'. Hint: write stairwise plan first."),
         (["--windows=5m"], "there is no command before '--windows=5m'. Hint: write stairwise plan first."),

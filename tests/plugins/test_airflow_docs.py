@@ -60,11 +60,15 @@ def test_each_platform_gets_the_program_and_its_arguments(names: dict[str, Any])
     words = emr.steps[0]["HadoopJarStep"]["Args"]
     assert words[:3] == ["spark-submit", "--packages", PACKAGES]
     assert words[-5:] == ["s3://jobs/run_plan.py", *ARGUMENTS]
-    livy = SimpleNamespace(spark_params={"file": None})
+    livy = SimpleNamespace(spark_params={"file": None, "conf": {"spark.executor.cores": "4"}})
     names["on_livy"](livy, APPLICATION)
     assert livy.spark_params["file"] == "s3://jobs/run_plan.py"
     assert livy.spark_params["args"] == ARGUMENTS
-    assert livy.spark_params["conf"]["spark.jars.packages"] == PACKAGES
+    assert livy.spark_params["conf"] == {
+        **DELTA_CONF,
+        "spark.jars.packages": PACKAGES,
+        "spark.executor.cores": "4",
+    }
     own = {"sparkVersion": "4.2.0", "sparkConf": {"spark.ui.enabled": "false"}}
     kubernetes = SimpleNamespace(template_spec={"spark": {"spec": own}})
     names["on_kubernetes"](kubernetes, APPLICATION)

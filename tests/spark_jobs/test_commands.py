@@ -82,7 +82,15 @@ def test_json_is_one_document_and_nothing_else(file: str, tmp_path: Path, capsys
         "changed_ranges": [span],
         "found_by": [],
     }
-    assert json.loads((tmp_path / "rollup" / "_stairwise" / "runs" / f"{done['run_id']}.json").read_text()) == done
+    kept = tmp_path / "rollup" / "_stairwise"
+    assert json.loads((kept / "runs" / f"{done['run_id']}.json").read_text()) == done
+    assert main(["run", file, "--start", "2024-01-01T08:00Z", "--end", "2024-01-01T09:00Z", "--json"]) == 0
+    assert json.loads((kept / "covered.json").read_text()) == {
+        "schema": "stairwise.covered/1",
+        "rollup": done["rollup"],
+        "run_id": json.loads(capsys.readouterr().out)["run_id"],
+        "tiers": {name: [span, ["2024-01-01T08:00:00Z", "2024-01-01T09:00:00Z"]] for name in ("1h", "4h")},
+    }
 
 
 def test_what_others_are_made_of_fails_before_they_are_begun(
@@ -161,10 +169,13 @@ def test_what_fails_says_where(
         (
             ["run", "FILE", "--start", "2024-01-02T12:00", "--end", "2024-01-03"],
             (
-                "argument --start: instant '2024-01-02T12:00': a time of day needs a zone. try 2024-01-02T12:00Z. "
+                "argument --start: instant '2024-01-02T12:00': a time of day needs a zone. Try 2024-01-02T12:00Z. "
                 "Hint: see stairwise run --help."
             ),
         ),
+        (["run", "FILE", "--strt", "2024-01-02"], "there is no option '--strt'. Hint: did you mean --start?"),
+        (["run", "FILE", "--zzz"], "there is no option '--zzz'. Hint: see stairwise run --help."),
+        (["run", "FILE", "FILE"], "'FILE' is one argument too many. Hint: quote what belongs together."),
         (
             ["backfill", "FILE", "--chunk", "0s"],
             "argument --chunk: '0s' is no time at all. Hint: see stairwise backfill --help.",
@@ -183,7 +194,7 @@ def test_what_cannot_be_meant_is_refused(
     arguments: list[str], text: str, file: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([file if word == "FILE" else word for word in arguments]) == 2
-    assert capsys.readouterr().err == f"stairwise: {text}\n"
+    assert capsys.readouterr().err == f"stairwise: {text.replace('FILE', file)}\n"
 
 
 def test_a_column_that_is_not_there_is_exit_code_2(file: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 from stairwise import optimize
 from stairwise.cli import main
@@ -27,7 +27,7 @@ from stairwise_spark.demo_files import DAYS, declaration
 from stairwise_spark.demo_place import Place
 from stairwise_spark.demo_rows import GAP, LATE, YEAR, ZONE, ZONES, by_month, seconds, trips
 from stairwise_spark.demo_server import Server
-from stairwise_spark.demo_story import Story
+from stairwise_spark.demo_story import Story, asked, busiest_days
 from stairwise_spark.demo_table import append
 from stairwise_spark.errors import RunError
 
@@ -255,6 +255,28 @@ def test_a_port_that_is_taken_is_refused(tmp_path: Path, capsys: pytest.CaptureF
     assert capsys.readouterr().err.startswith(f"stairwise: port {port} cannot be had: ")
 
 
+def test_what_is_shown_of_duckdb_is_what_ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    place = Place(tmp_path / "demo")
+    place.clear()
+    # Days of Paris begin at 23:00 in winter, and at 22:00 in summer.
+    days = [datetime(2025, month, 9, 0, tzinfo=PARIS).astimezone(ZoneInfo("UTC")) for month in (1, 2, 7, 8)]
+    rows = [
+        {"window": window, "window_start": day, "zone_id": zone, "trips": trips * zone}
+        for window in (DAYS, "month_in_europe_paris")
+        for day, trips in zip(days, (1, 30, 200, 4_000), strict=True)
+        for zone in (1, 2)
+    ]
+    write_deltalake(place.target, pa.Table.from_pylist(rows))
+    lines = busiest_days(place.target)
+    assert "DeltaTable('demo/lake/rollups')" in lines[1]
+    shown = list(asked(place, lines))
+    assert shown[: len(lines)] == [f"  {line}" for line in lines]
+    assert max(map(len, shown)) <= 100
+    found = re.findall(r"(\d{4}-\d\d-\d\d) │ +(\d+) ", "\n".join(shown))
+    assert found == [("2025-08-09", "12000"), ("2025-07-09", "600"), ("2025-02-09", "90")]
+
+
 def test_an_earlier_demo_is_replaced(tmp_path: Path) -> None:
     place = Place(tmp_path / "demo")
     place.check()
@@ -291,11 +313,12 @@ def test_all_of_it_is_told_without_a_word_of_others(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, env=os.environ)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     sections = re.split(r"^\d  .*$", done.stdout, flags=re.MULTILINE)
-    _, _, plan, history, hour, late, proof, by_hand, _ = sections
+    _, _, plan, history, hour, late, proof, by_hand, left = sections
     assert "Proven optimal." in plan
     assert "50,000 trips, read once" in history
     assert re.search(r"5 new trips; written: \d of 5m, \d of 15m, 1 of 1h and 1 of 90m, and nothing else\n", hour)
     assert len(re.findall(r" exact +[\d,]+$", late, re.MULTILINE)) == len(WINDOWS)
     assert len(re.findall(r" equal  ", proof)) == len(WINDOWS)
     assert len(re.findall(r" same$", by_hand, re.MULTILINE)) == len(WINDOWS)
+    assert len(re.findall(r"│ 2025-\d\d-\d\d │ +\d+ │", left)) == 3
     assert not re.search(r"WARN|Warning|Traceback|Exception", done.stdout)

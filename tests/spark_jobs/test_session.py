@@ -34,6 +34,42 @@ def test_one_place_at_a_time() -> None:
 
 
 @pytest.mark.parametrize(
+    ("master", "remote", "text"),
+    [
+        (
+            "spork://x:1",
+            None,
+            (
+                "master 'spork://x:1': Spark knows no such address. "
+                "Hint: try local[*], spark://HOST:7077, k8s://https://HOST:PORT or yarn."
+            ),
+        ),
+        (None, "host:15002", "remote 'host:15002': it is not sc://HOST. Hint: try sc://host:15002."),
+    ],
+)
+def test_a_place_that_is_none_is_refused_before_java_starts(master: str | None, remote: str | None, text: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        SessionOptions(master=master, remote=remote)
+    assert str(raised.value) == text
+
+
+@pytest.mark.parametrize(
+    "master",
+    [
+        "local",
+        "local[*]",
+        "local[2,3]",
+        "local-cluster[1,2,1024]",
+        "spark://a:7077,b:7077",
+        "yarn",
+        "k8s://https://h:1",
+    ],
+)
+def test_places_that_spark_knows_are_left_to_it(master: str) -> None:
+    assert SessionOptions(master=master).master == master
+
+
+@pytest.mark.parametrize(
     ("key", "setting", "text"),
     [
         (ZONE, "Europe/Paris", "is Europe/Paris, where UTC is needed: windows begin at instants of UTC."),
