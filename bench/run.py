@@ -5,6 +5,7 @@
     python bench/run.py speed                       one part
     python bench/run.py engine --only others        one section of it
     python bench/run.py truth                       what goes on over time
+    python bench/run.py changes                     what a changed declaration takes
     python bench/run.py airflow                     what Airflow adds
     python bench/run.py papers                      what the papers claim
     python bench/run.py scaling                     what it costs to have more
@@ -32,6 +33,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 import airflow_speed
+import change_speed
 import engine_speed
 import papers
 import plan_quality
@@ -89,6 +91,13 @@ unless it says so: then logs also lose, as Delta Lake has it, what is older than
 them and from the hours of the table, one append each, of what was asked for blindly.
 """
 
+CHANGES = """\
+Seconds of wall clock in one warm session, medians of three rounds after one that warms it, of eight where tables are
+only looked at. A round fills four tables of 10 s to 5 min with 20 million dense events, adds two windows, and then an
+average whose states are there; neither reads an event. Beside it stands what fills all of these tables of the events. A
+year of hourly runs is laid out as it is for what goes on over time.
+"""
+
 AIRFLOW = """\
 Medians, in one process. Parsing is the making of the DAG, the plan of its declaration included, and its serialisation.
 Hourly runs of four windows over 120,000 events are driven by Airflow's own test of a DAG, with ``spark-submit`` on this
@@ -125,8 +134,8 @@ days with a late row again, and everything again.
 """
 
 ENGINE_TITLE, TRUTH_TITLE, AIRFLOW_TITLE = "Events to tiers", "Over time", "In Airflow"
-PAPERS_TITLE, SCALING_TITLE = "What the papers claim", "What more costs"
-TITLES = ("How good", "How fast", ENGINE_TITLE, PAPERS_TITLE, SCALING_TITLE, TRUTH_TITLE, AIRFLOW_TITLE)
+PAPERS_TITLE, SCALING_TITLE, CHANGES_TITLE = "What the papers claim", "What more costs", "Changed declarations"
+TITLES = ("How good", "How fast", ENGINE_TITLE, PAPERS_TITLE, SCALING_TITLE, TRUTH_TITLE, CHANGES_TITLE, AIRFLOW_TITLE)
 """The parts of the page in their order."""
 NOTES: Mapping[str, str] = MappingProxyType(
     {
@@ -151,6 +160,7 @@ SECTIONS: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
     {
         ENGINE_TITLE: (ENGINE, tuple(engine_speed.SECTIONS)),
         TRUTH_TITLE: (TRUTH, tuple(truth_speed.SECTIONS)),
+        CHANGES_TITLE: (CHANGES, tuple(change_speed.SECTIONS)),
         AIRFLOW_TITLE: (AIRFLOW, tuple(airflow_speed.SECTIONS)),
         PAPERS_TITLE: (PAPERS, tuple(papers.SECTIONS)),
         SCALING_TITLE: (SCALING, tuple(scaling.SECTIONS)),
@@ -159,7 +169,7 @@ SECTIONS: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
 """Parts that are written section by section: what stands before, and their order."""
 HEADERS: Mapping[str, Row] = MappingProxyType({**papers.HEADERS, **scaling.HEADERS})
 """Of those sections that have one of their own."""
-PARTS = ("quality", "speed", "engine", "truth", "airflow", "papers", "scaling")
+PARTS = ("quality", "speed", "engine", "truth", "changes", "airflow", "papers", "scaling")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,6 +239,7 @@ def main() -> int:
     for part, title, sections_of in (
         ("engine", ENGINE_TITLE, partial(engine_speed.engine_speed, rows=extent.rows)),
         ("truth", TRUTH_TITLE, truth_speed.truth_speed),
+        ("changes", CHANGES_TITLE, partial(change_speed.change_speed, rows=extent.rows)),
         ("airflow", AIRFLOW_TITLE, airflow_speed.airflow_speed),
         ("papers", PAPERS_TITLE, partial(papers.papers, size=extent.papers)),
         ("scaling", SCALING_TITLE, partial(scaling.scaling, size=extent.scaling)),
@@ -261,7 +272,7 @@ def _parsed() -> _Given:
         type=int,
         default=engine_speed.ROWS,
         metavar="N",
-        help="of the engine's events; nothing is written then",
+        help="of the events of engine and changes; nothing is written then",
     )
     parser.add_argument(
         "--most-rows",

@@ -30,6 +30,7 @@ from stairwise.options import Options
 from stairwise.plan import Plan
 from stairwise.rollup import Rollup
 from stairwise.tiers import Kind, Tier
+from stairwise.windowing import Interval
 from stairwise_spark import engine
 from stairwise_spark.applied import changed
 from stairwise_spark.compute import IS_PARTIAL, Content, events, schemas
@@ -45,7 +46,7 @@ from stairwise_spark.reshaping import add_columns, can_move, comment_column, emp
 from stairwise_spark.rows import Rows
 from stairwise_spark.scope import Request
 from stairwise_spark.source import PinnedSource, open_source
-from stairwise_spark.spans import Spans, hull, joined
+from stairwise_spark.spans import Spans, hull, joined, without
 from stairwise_spark.storage import Storage
 from stairwise_spark.tables import TierTable
 from stairwise_spark.writes import Write
@@ -252,32 +253,35 @@ class _Change:
     def done(self) -> None:
         """All of it."""
         if Permission.REBUILD in self.evolution.needed:
-            self._switch(self._storage(self.goal), {})
+            self._switch(self._storage(), {})
             self._emptied()
             self._reshaped()
+            self._filled(self.goal)
         else:
             self._added()
-        self._filled(self.goal)
+            if self._is_any_left():
+                self._filled(self.goal)
         if Permission.DROP in self.allowed:
             self._dropped()
 
     def _added(self) -> None:
         """What only adds, under the names that tables have; and the switch."""
         ahead = called(self.goal, self.moves)
-        storage = self._storage(ahead, is_ruling=False)
-        wanted = self._schemas(ahead)
-        storage.states()
+        with translating():
+            storage = self.old.under(ahead)
+            storage.find()
+            wanted = self._schemas(ahead)
         self._widened(storage, wanted)
-        storage.ensure(wanted)
+        storage.add(wanted)
         storage.states()
         self._carried(storage)
         self._filled(ahead, is_ahead=True)
-        storage = self._storage(ahead, is_ruling=False)
         valid_from = self._left_behind(ahead, storage)
         self._switch(storage, self.moves, valid_from)
 
-    def _storage(self, plan: Plan, *, is_ruling: bool = True) -> Storage:
-        return replace(Storage.of(self.old.spark, plan, self.source.identity), is_ruling=is_ruling)
+    def _storage(self) -> Storage:
+        """The tables as the goal has them."""
+        return Storage.of(self.old.spark, self.goal, self.source.identity)
 
     def _schemas(self, plan: Plan) -> Mapping[str, StructType]:
         return schemas(plan, self.source.rows(), self.content, is_marked=self.found.rollup.partial)
@@ -350,10 +354,24 @@ class _Change:
 
     def _filled(self, plan: Plan, *, is_ahead: bool = False) -> None:
         """What is due under a plan is made, as far as tables were filled."""
-        span = hull(joined(span for state in self.states.values() for span in trusted(state.coverage)))
-        if span.start < span.end:
-            request = Request(span=span, is_ahead=is_ahead)
+        if self._span.start < self._span.end:
+            request = Request(span=self._span, is_ahead=is_ahead)
             self.runs.append(engine.run(self.old.spark, plan, request, self.progress))
+
+    @property
+    def _span(self) -> Interval:
+        """As far as tables were filled."""
+        return hull(joined(span for state in self.states.values() for span in trusted(state.coverage)))
+
+    def _is_any_left(self) -> bool:
+        """Whether runs of the old declaration have written windows that are not as the new one has them."""
+        states, lost = self._storage().states(), self.runs[-1].lost if self.runs else {}
+        return any(
+            without(states[tier].coverage.gaps(self._span), lost.get(self.moves.get(tier, tier), ()))
+            if tier in states
+            else self._span.start < self._span.end
+            for tier in (step.tier.name for step in self.goal.steps)
+        )
 
     def _left_behind(self, ahead: Plan, storage: Storage) -> dict[str, int]:
         """From when on the columns are filled of which the source has dropped events; before, windows stay as they are.
@@ -389,7 +407,7 @@ class _Change:
         """From now on the goal rules; by one commit, which also says where tables will be."""
         with translating():
             ledger, states, tables = storage.ledger, storage.states(), storage.tables()
-            goal = Storage.of(storage.spark, self.goal, self.source.identity)
+            goal = self._storage()
             known = {
                 new: Known(
                     goal.place(new).path or tables[old].location, tables[old].mark, tables[old].keys, states[old]
@@ -408,7 +426,7 @@ class _Change:
 
     def _emptied(self) -> None:
         """The tables that mean something else now have no row; their older versions stay."""
-        storage = self._storage(self.goal)
+        storage = self._storage()
         storage.states()
         rebuilt = [tier for tier in map(_tier, self.evolution.of(Action.REBUILD)) if tier in storage.tables()]
         for place, definition in storage.definitions(self._schemas(self.goal)).items():
@@ -426,7 +444,7 @@ class _Change:
 
     def _reshaped(self) -> None:
         """The tables that stay have the columns that are wanted, and of the types that are; NULL as yet."""
-        storage = self._storage(self.goal)
+        storage = self._storage()
         storage.states()
         wanted = self._schemas(self.goal)
         for table, columns in _by_table(storage, wanted).items():
@@ -445,7 +463,7 @@ class _Change:
 
     def _dropped(self) -> None:
         """What nobody wants any more is gone: tables, and columns."""
-        storage = self._storage(self.goal)
+        storage = self._storage()
         storage.states()
         gone = [*map(_tier, self.evolution.of(Action.DROP))]
         gone += [each.origin for each in self.evolution.of(Action.RENAME) if isinstance(each.origin, str)]

@@ -42,7 +42,9 @@ def check_deletes(plan: Plan, most: Share | None, source: PinnedSource, storage:
         name = step.tier.name
         sealed = _sealed(storage, name)
         spans = common(findings.due.get(name, ()), sealed)
-        if step.reads is not None or not spans or not _may_be_fewer(storage, name, spans, findings):
+        # A window is looked at in the finest table that still has its rows.
+        is_finest = step.reads is None or _has_expired(storage, step.reads)
+        if not is_finest or not spans or not _may_be_fewer(storage, name, spans, findings):
             continue
         with translating(f"tier {name}"):
             known = storage.stored(name, storage.known[name].version).select(F.unix_micros("window_end").alias("_end"))
@@ -71,6 +73,11 @@ def _sealed(storage: Storage, tier: str) -> Spans:
         return ()
     claimed = (each for each in storage.known[tier].coverage.stretches if DOUBTFUL <= each.version < EXPIRED)
     return joined(Interval(each.start, each.end) for each in claimed)
+
+
+def _has_expired(storage: Storage, tier: str) -> bool:
+    """Whether windows of a tier have gone since they were kept long enough."""
+    return tier in storage.known and any(each.version == EXPIRED for each in storage.known[tier].coverage.stretches)
 
 
 def _may_be_fewer(storage: Storage, tier: str, spans: Spans, findings: Findings) -> bool:

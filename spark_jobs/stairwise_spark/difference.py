@@ -139,7 +139,6 @@ class Difference:
             for line in lines
         )
         kept = sum(change.action is Action.KEEP for change in self.evolution.changes)
-        done = "apply does all of it." if self.evolution.is_additive else ""
         needed = " and ".join(sorted(each.value for each in self.evolution.needed))
         span = f", which hold {length_of_time(self.held_s)}" if self.held_s else ""
         return "\n".join(
@@ -150,7 +149,7 @@ class Difference:
                 *([f"  keep  {counted(kept, 'table')} as they are"] if kept else []),
                 "",
                 *([self.said] if self.said else []),
-                done or f"apply does it with {needed}.",
+                f"apply does it with {needed}." if needed else "apply does all of it.",
             ]
         )
 
@@ -202,7 +201,7 @@ def difference(spark: SparkSession, rollup: Rollup, options: Options | None = No
             nothing = Evolution.first(fresh)
             return Difference(rollup=rollup, evolution=nothing, holds={}, leftovers={})
         running = decode_plan(text)
-        there = Storage.of(spark, running)
+        there = storage.under(running)
         held = _held(there)
         found = replanned(running, rollup, chosen, held_s=_length(held))
         evolution = evolved(running, found.plan)

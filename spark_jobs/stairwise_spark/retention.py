@@ -11,7 +11,7 @@ from stairwise.aggregate import Sharing
 from stairwise.plan import Plan, Step
 from stairwise.rollup import Late, Rollup
 from stairwise.span import Span
-from stairwise.tiers import Tier
+from stairwise.tiers import Kind, Tier
 from stairwise.windowing import Interval
 from stairwise.zones import DAY_SECONDS
 from stairwise_spark.arrangement import PART
@@ -83,6 +83,9 @@ def expiring(
 ) -> dict[str, Spans]:
     """Which windows go, as ranges of their ends: those that were kept as long as was declared.
 
+    Of a helper, those go of which every window that was made of them has gone. It follows its readers by a run, so that
+    none of them is left without, whichever of the commits fails.
+
     But for those that a coarser window is made of which is not written yet; nor, if the source drops its own rows, for
     those of which a coarser window is made that a row may still change which comes as late as is declared.
 
@@ -95,10 +98,10 @@ def expiring(
     """
     found: dict[str, Spans] = {}
     for step in plan.steps:
-        name, span = step.tier.name, _retained(rollup, step)
-        if span is None or name not in states:
+        name, until = step.tier.name, _kept_until(plan, rollup, step, states, now)
+        if until is None or name not in states:
             continue
-        last = min([before(now, span), *_needed(plan, rollup, step, states, now)])
+        last = min([until, *_needed(plan, rollup, step, states, now)])
         length = days[name] * DAY_SECONDS
         whole = Interval(BEGINNING, last // length * length)
         there = joined(
@@ -113,8 +116,19 @@ def expiring(
     return found
 
 
-def _retained(rollup: Rollup, step: Step) -> Span | None:
-    return next((each.retain for each in rollup.windows if each.name == step.tier.name), None)
+def _kept_until(plan: Plan, rollup: Rollup, step: Step, states: Mapping[str, State], now: int) -> int | None:
+    """The instant before which windows may go, as far as others do not need them; None: all of them stay."""
+    if step.tier.kind is Kind.DECLARED:
+        span = next((each.retain for each in rollup.windows if each.name == step.tier.name), None)
+        return None if span is None else before(now, span)
+    found: list[int] = []
+    for reader in plan.readers(step.tier.name):
+        coverage = states[reader.tier.name].coverage if reader.tier.name in states else Coverage()
+        if not coverage.stretches or coverage.stretches[0].version != EXPIRED:
+            return None
+        since = coverage.stretches[0].end
+        found.append(held(reader.tier, touched(reader.tier, Interval(since, since + 1))).start)
+    return min(found, default=None)
 
 
 def _needed(plan: Plan, rollup: Rollup, step: Step, states: Mapping[str, State], now: int) -> Iterator[int]:

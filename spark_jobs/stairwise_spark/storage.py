@@ -35,7 +35,7 @@ from stairwise_spark.errors import BusyError, RunError, translating
 from stairwise_spark.ledger import Known, Ledger, Summary, digested, installed_version
 from stairwise_spark.names import column
 from stairwise_spark.reshaping import move
-from stairwise_spark.tables import Definition, Place, TierTable, new_mark
+from stairwise_spark.tables import Definition, Place, TierTable, check_columns, new_mark
 from stairwise_spark.tier_logs import Log, logs
 from stairwise_spark.transaction import Transaction
 from stairwise_spark.writes import Write, Written, instant, parts
@@ -101,6 +101,11 @@ class Storage:
         digest = digested(to_json(encode_plan(plan)))
         wanted = Wanted(source, Meaning.of(plan.declaration))
         return cls(spark, plan.declaration, digest, {step.tier.name: step.tier for step in plan.steps}, wanted)
+
+    def under(self, plan: Plan) -> Storage:
+        """The same tables, as far as they are known, under another plan of the rollup, which does not rule them."""
+        other = Storage.of(self.spark, plan, self.wanted.source)
+        return replace(other, is_ruling=False, _tables=dict(self._tables), _ledger=replace(self.ledger))
 
     def place(self, tier: str) -> Place:
         """Where the table of a tier is."""
@@ -180,6 +185,29 @@ class Storage:
             self._states = {tier: State(0, Coverage()) for tier in self.tiers}
             self._is_seen = True
         self.remember({})
+
+    def find(self) -> None:
+        """It is known of each tier whether there is a table."""
+        with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
+            list(pool.map(self._find, dict.fromkeys(map(self.place, self.tiers))))
+
+    def add(self, schemas: Mapping[str, StructType]) -> None:
+        """There is a table for each tier, with these columns: whichever is not there yet is made.
+
+        Raises:
+            RunError: Something else is there, or a table with other columns.
+        """
+
+        def there(wanted: tuple[Place, Definition]) -> None:
+            place, definition = wanted
+            if place in self._tables:
+                check_columns(self.spark, place, definition)
+            else:
+                self._make(place, definition)
+
+        with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
+            list(pool.map(there, self.definitions(schemas).items()))
+        self._is_made = True
 
     def definitions(self, schemas: Mapping[str, StructType]) -> dict[Place, Definition]:
         """What the tables of tiers are made with; the target before what lies in it.
@@ -318,8 +346,7 @@ class Storage:
         if self._look_again(summaries):
             return
         self._tables.clear()
-        with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
-            list(pool.map(self._find, dict.fromkeys(map(self.place, self.tiers))))
+        self.find()
         if not self._read_logs(self.tables(), summaries):
             raise BusyError(f"rollup {self.rollup.name}: somebody replaces its tables.", hint="run again.")
 

@@ -419,6 +419,15 @@ def _is_unfinished(folder: Path, log: Path) -> bool:
 
 def _check(spark: SparkSession, place: Place, properties: Mapping[str, str], definition: Definition) -> None:
     _check_owner(place, properties, definition.owner)
+    check_columns(spark, place, definition)
+
+
+def check_columns(spark: SparkSession, place: Place, definition: Definition) -> None:
+    """Refuse a table that is there if a column is missing, or of another type; without a Spark job.
+
+    Raises:
+        RunError: It is.
+    """
     wanted = {field.name: type_text(field.dataType) for field in definition.fields}
     found = {field.name: type_text(field.dataType) for field in spark.table(place.identifier).schema.fields}
     differing = [name for name, kind in wanted.items() if kind != found.get(name)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,11 +15,13 @@ from stairwise import Aggregate, Rollup, Source, optimize
 from stairwise.rollup import DeclaredWindow, Estimates
 from stairwise.share import Share
 from stairwise.span import Span
+from stairwise.tiers import Kind
 from stairwise_spark.changing import apply
 from stairwise_spark.difference import difference
 from stairwise_spark.engine import Due, History, Request, run
 from stairwise_spark.errors import DeletesError
-from stairwise_spark.report import RunReport
+from stairwise_spark.maintain import Kept, Upkeep, maintain
+from stairwise_spark.report import ChunkBegun, RunReport
 from stairwise_spark.status import status
 from stairwise_spark.terminal import summary
 from stairwise_spark.verify import Check, verify
@@ -76,7 +79,8 @@ def world(spark: SparkSession, tmp_path: Path) -> World:
         aggregates={"trips": "count()", "revenue": "sum(fare)"},
         windows=("1h", "day", "4 days"),
         target=str(tmp_path / "tables"),
-        estimates=Estimates(rows_per_day=1_000_000, distinct_keys=2),
+        # Of so many keys, a part of the hours is a day, on whatever weekday this runs.
+        estimates=Estimates(rows_per_day=1_000_000_000, distinct_keys=20_000),
     )
     world = World(spark, rollup, int(time.time()) // DAY * DAY)
     world.add(DAYS, days=DAYS)
@@ -160,6 +164,71 @@ def test_tables_drop_what_was_kept_long_enough_and_coarser_ones_stay(world: Worl
     assert verify(world.spark, optimize(rollup), Check()).total == 0
 
 
+def test_a_helper_keeps_its_rows_as_long_as_a_table_that_is_made_of_them(world: World) -> None:
+    rollup = replace(world.rollup, windows=tuple(map(DeclaredWindow.parse, ("40m", "1h", "day"))))
+    (helper,) = [step.tier.name for step in optimize(rollup).steps if step.tier.kind is not Kind.DECLARED]
+
+    def since(tier: str) -> float:
+        """How many days ago the first window begins."""
+        begin = world.table(tier).agg(F.min(F.unix_seconds("window_start"))).collect()[0][0]
+        return float((world.today - begin) / DAY)
+
+    world.run(rollup, all_of_it=True)
+    rollup = kept(rollup, "", of_40m="6 days")
+    world.run(rollup)
+    world.run(rollup)
+    assert (since("40m") < 8, since(f"_tiers/{helper}")) == (True, DAYS)  # the hours are kept for ever
+    rollup = kept(rollup, "", of_40m="6 days", of_1h="4 days")
+    world.run(rollup)
+    assert (since("1h") < 6, since(f"_tiers/{helper}")) == (True, DAYS)
+    report = world.run(rollup)
+    assert list(report.expired) == [helper]
+    assert since("40m") <= since(f"_tiers/{helper}") < 10
+    world.add(10, count=4)
+    world.add(6, count=5)
+    world.add(3, count=6)
+    world.run(rollup)
+    assert world.total("day") == 48 * DAYS + 15
+    assert verify(world.spark, optimize(rollup), Check(helpers=True)).total == 0
+    assert not world.run(rollup).wrote_anything
+
+
+def test_housekeeping_beside_expiry_takes_nothing_from_readers_and_runs(world: World) -> None:
+    """Before, in the middle of and beside a run that expires: it is only when files may go at once that they do."""
+    world.run(all_of_it=True)
+    rollup = kept(world.rollup, "", of_1h="6 days")
+    plan, careful = optimize(rollup), Upkeep(vacuum=True)
+    newest = world.spark.sql(f"DESCRIBE HISTORY delta.`{rollup.target}/1h` LIMIT 1").collect()[0]["version"]
+    reader = world.spark.read.format("delta").option("versionAsOf", newest).load(f"{rollup.target}/1h")
+    kept_in_the_middle: list[Kept] = []
+
+    def meanwhile(event: object) -> None:
+        if isinstance(event, ChunkBegun):
+            kept_in_the_middle.append(maintain(world.spark, plan, careful))
+
+    world.add(2, count=4)
+    report = run(world.spark, plan, Request(span=Due()), meanwhile)
+    assert kept_in_the_middle
+    assert list(report.expired) == ["1h"]
+    assert world.total("1h") < 48 * 8
+    maintain(world.spark, plan, careful)
+    assert reader.agg(F.sum("trips")).collect()[0][0] == 48 * DAYS
+
+    world.add(3, count=4)
+    with ThreadPoolExecutor(2) as pool:
+        beside = pool.submit(maintain, world.spark, plan, careful)
+        assert world.run(rollup).wrote_anything
+        assert beside.result().tables
+    maintain(world.spark, plan, Upkeep(vacuum=True, retain_hours=0, is_forced=True))
+    with pytest.raises(Exception, match="FILE_NOT_EXIST"):
+        reader.agg(F.sum("revenue")).collect()
+    world.add(10, count=4)
+    world.add(1, count=4)
+    world.run(rollup)
+    assert world.total("day") == 48 * DAYS + 16
+    assert verify(world.spark, plan, Check()).total == 0
+
+
 def test_a_source_that_was_emptied_stops_the_run_until_somebody_says_so(world: World) -> None:
     world.run(all_of_it=True)
     before = world.total("1h")
@@ -179,6 +248,17 @@ def test_a_source_that_was_emptied_stops_the_run_until_somebody_says_so(world: W
         world.run()
     world.run(accepts=True)
     assert world.total("1h") == world.total("day") == 24 * 2
+
+
+def test_a_source_that_was_emptied_stops_the_run_also_where_the_finest_table_has_dropped_its_rows(world: World) -> None:
+    rollup = kept(world.rollup, "", of_1h="4 days")
+    world.run(rollup, all_of_it=True)
+    world.delete(world.older_than(7))
+    with pytest.raises(DeletesError, match=r"^5 of 12 windows of day would lose"):
+        world.run(rollup)
+    assert world.total("day") == 48 * DAYS
+    world.run(rollup, accepts=True)
+    assert world.total("day") == 48 * 7
 
 
 def _told(report: RunReport) -> str:

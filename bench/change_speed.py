@@ -1,0 +1,108 @@
+"""How fast tables follow a declaration that changes: against making all of them anew, and over a year of history.
+
+The events are the dense ones of ``engine_speed``. Each round fills tables, changes them twice, and fills others as the
+last declaration has them, of the events and into an empty folder.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from statistics import median
+from types import MappingProxyType
+
+from engine_speed import DENSE, ROWS
+from events import FOLDER
+from pyspark.sql import SparkSession
+from runs import AGGREGATES, Row, faster
+from truth_speed import A_YEAR, START, timed, year_of_runs
+
+from stairwise import Aggregate, Rollup, Source, optimize
+from stairwise.rollup import DeclaredWindow, Estimates
+from stairwise_spark.changing import Applied, apply
+from stairwise_spark.difference import difference
+from stairwise_spark.engine import History, Request, run
+from stairwise_spark.session import SessionOptions, open_session
+
+WINDOWS = ("10s", "30s", "1m", "5m")
+MORE = ("2m", "10m")
+WARMING, ROUNDS = 1, 3
+DIFFERENCES = 8
+"""So often nothing but a look is taken."""
+
+
+def change_speed(only: Collection[str] = (), rows: int = ROWS) -> Iterator[tuple[str, Iterator[Row]]]:
+    """The sections of the table by name, with their rows, to be taken one after the other.
+
+    Args:
+        only: The sections that are wanted; empty for all of them.
+        rows: Of the table of events; the history of a year is shortened by as much.
+    """
+    spark = open_session(SessionOptions(master="local[2]", conf=(("spark.driver.memory", "6g"),)))
+    for name, section in SECTIONS.items():
+        if not only or name in only:
+            yield name, section(spark, rows)
+
+
+def more(spark: SparkSession, rows: int) -> Iterator[Row]:
+    """Windows and an aggregate more, of what tables hold."""
+    events = replace(DENSE, rows=rows)
+    events.make(spark)
+    rounds = [_round(spark, _declared(events.path.name, "old", WINDOWS)) for _ in range(WARMING + ROUNDS)][WARMING:]
+    rebuilt = median(each["rebuilt"] for each in rounds)
+    for name in ("two windows more", "an aggregate more, of states that are there"):
+        ours = median(each[name] for each in rounds)
+        yield faster(f"{name}, {rows:,} dense events / all tables of the events", ours, rebuilt, "20 x")
+
+
+def _declared(source: str, target: str, windows: tuple[str, ...]) -> Rollup:
+    return Rollup(
+        name="bench", source=Source(path=str(FOLDER / source), time="ts"), keys=("k",), aggregates=dict(AGGREGATES),
+        windows=windows, target=str(FOLDER / "changed" / target),
+        estimates=Estimates(rows_per_day=DENSE.per_second * 86_400, distinct_keys=DENSE.keys),
+    )  # fmt: skip
+
+
+def _round(spark: SparkSession, first: Rollup) -> Mapping[str, float]:
+    """The seconds of each change, and of making all tables anew."""
+    shutil.rmtree(FOLDER / "changed", ignore_errors=True)
+    run(spark, optimize(first), Request(span=History()))
+    wider = replace(first, windows=(*first.windows, *map(DeclaredWindow.parse, MORE)))
+    last = replace(wider, aggregates=(*first.aggregates, ("mean", Aggregate.parse("avg(v)"))))
+    found = {
+        "two windows more": _changed(spark, wider),
+        "an aggregate more, of states that are there": _changed(spark, last),
+    }
+    anew = replace(last, target=f"{first.target}-anew")
+    seconds, _ = timed(partial(run, spark, optimize(anew), Request(span=History())))
+    return {**found, "rebuilt": seconds}
+
+
+def _changed(spark: SparkSession, wanted: Rollup) -> float:
+    """The seconds until the tables are those of a declaration, which no event is read for."""
+
+    def change() -> Applied:
+        return apply(spark, difference(spark, wanted))
+
+    seconds, applied = timed(change)
+    if any(each.source.rows for each in applied.runs):
+        raise AssertionError("a change that tables can supply has read events.")
+    return seconds
+
+
+def looked_at(spark: SparkSession, rows: int) -> Iterator[Row]:
+    """What is to be done, and what it costs, over a year of runs of an hour."""
+    hours = max(24, A_YEAR * rows // ROWS)
+    rollup = year_of_runs(spark, hours).rollup
+    wanted = replace(rollup, windows=(*rollup.windows, DeclaredWindow.parse("3h")))
+    found = [timed(partial(difference, spark, wanted)) for _ in range(2 * DIFFERENCES)][DIFFERENCES:]
+    if not all(each.is_anything and each.held_s > (hours - 2) * 3_600 for _, each in found):
+        raise AssertionError(f"the difference of a declaration is not that of {hours} hours since {START}.")
+    yield f"diff after {hours:,} hourly runs", f"{median(seconds for seconds, _ in found):.2f}", "", "", "1 s"
+
+
+SECTIONS: Mapping[str, Callable[[SparkSession, int], Iterator[Row]]] = MappingProxyType(
+    {"more": more, "diff": looked_at}
+)
