@@ -18,7 +18,7 @@ from stairwise_spark.command_line import count
 if TYPE_CHECKING:
     from stairwise_spark.demo_place import Place
 
-ROWS, FEWEST, MOST = 300_000, 10_000, 100_000_000
+ROWS, FEWEST, MOST = 1_000_000, 10_000, 100_000_000
 _PORTS = 65_535
 
 
