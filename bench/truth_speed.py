@@ -175,6 +175,8 @@ def year_of_runs(spark: SparkSession, hours: int = A_YEAR) -> Stage:
 class Hours:
     """A source and tables that are laid out hour by hour, as runs of an hour leave them.
 
+    Claims say what the bookkeeping knows after the last of them: that no hour touched an earlier one.
+
     Attributes:
         stage: Where; its first hour was made by a run.
         events: All events of the time in question.
@@ -207,7 +209,7 @@ class Hours:
         of_source, of_target = self.versions()
         for hour in range(stage.hours, hours):
             span = Interval(START + hour * HOUR, START + (hour + 1) * HOUR)
-            covered = Coverage.of(span, hour)
+            covered = Coverage.of(span, hours - 1)  # as the ledger has it, once a run has found that nothing changed
             claim = Claim(
                 run=f"hour {hour}",
                 plan="",
