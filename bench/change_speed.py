@@ -59,8 +59,8 @@ def more(spark: SparkSession, rows: int) -> Iterator[Row]:
 
 def _declared(source: str, target: str, windows: tuple[str, ...]) -> Rollup:
     return Rollup(
-        name="bench", source=Source(path=str(FOLDER / source), time="ts"), keys=("k",), aggregates=dict(AGGREGATES),
-        windows=windows, target=str(FOLDER / "changed" / target),
+        name="bench", source=Source(path=str(FOLDER / source), time="ts"), keys=("k",), windows=windows,
+        aggregates={**AGGREGATES, "mean": "avg(v)"}, target=str(FOLDER / "changed" / target),
         estimates=Estimates(rows_per_day=DENSE.per_second * 86_400, distinct_keys=DENSE.keys),
     )  # fmt: skip
 
@@ -70,7 +70,8 @@ def _round(spark: SparkSession, first: Rollup) -> Mapping[str, float]:
     shutil.rmtree(FOLDER / "changed", ignore_errors=True)
     run(spark, optimize(first), Request(span=History()))
     wider = replace(first, windows=(*first.windows, *map(DeclaredWindow.parse, MORE)))
-    last = replace(wider, aggregates=(*first.aggregates, ("mean", Aggregate.parse("avg(v)"))))
+    # An average is made of a sum and of how many values there are.
+    last = replace(wider, aggregates=(*first.aggregates, ("known", Aggregate.parse("count(v)"))))
     found = {
         "two windows more": _changed(spark, wider),
         "an aggregate more, of states that are there": _changed(spark, last),
