@@ -85,8 +85,9 @@ measured.
 TRUTH = """\
 Seconds of wall clock in one warm session, the sides in turn, medians of eight rounds after four that warm it. Ten
 windows of 1 minute to 1 day, in one table where nothing else is said. A year of hourly runs is laid out by another
-writer of Delta tables, hour by hour, with the rows and claims of as many runs, and checkpoints; nothing was compacted
-unless it says so: then logs also lose, as Delta Lake has it, what is older than thirty days.
+writer of Delta tables, hour by hour, with the rows of as many runs, their claims as the bookkeeping has them after the
+last, and a checkpoint; nothing was compacted unless it says so: then logs also lose, as Delta Lake has it, what is
+older than thirty days.
 "By hand" is what one writes without Stairwise: the minutes from the new events, kept in memory, the other windows from
 them and from the hours of the table, one append each, of what was asked for blindly.
 """
@@ -140,11 +141,13 @@ TITLES = ("How good", "How fast", ENGINE_TITLE, PAPERS_TITLE, SCALING_TITLE, TRU
 NOTES: Mapping[str, str] = MappingProxyType(
     {
         "computing": """\
-What bounds the dense rows: to open and check the source and to build the query took 1.0 s in a profile under such a
-load, which a single tier has not; the rest is the scan and its grouping, a second exchange, by key, and NumPy.
+What bounds the dense rows: to open and check the source and to build the query, which a single tier has not, took a
+quarter of the time in a profile on a machine that was slower and busy; the rest is the scan and its grouping, a second
+exchange, by key, and NumPy.
 """,
         "writing": """\
-What bounds these rows, by a profile of the dense run: a table that is filled costs half a second where an append
+What bounds these rows, by a profile of the dense run on a machine half as fast, where all of it took 26 s in tables of
+their own and 10 s in one: a table that is filled costs half a second where an append
 without a question costs 0.15 s, four at a time, because the commit makes sure that nobody else adds the same rows
 (ADR 16), and for that Delta Lake works out the state of the table, by a query that it plans anew after each commit.
 The 20 tables and the helper pay that 21 times; one table and its helpers pay it twice, beside three seconds for what
