@@ -1,7 +1,7 @@
 """What tables of ours hold, by their logs alone: files, rows and bytes by part; and who committed what, and when.
 
-No data file is opened. The files that are there are the last checkpoint and the commits behind it; two Spark jobs find
-them for all tables of a target, however many there are. A third one reads the newest commits.
+No data file is opened. The files that are there are the last checkpoint and the commits behind it; one Spark job finds
+them for all tables of a target, however many there are. Another one reads the newest commits.
 """
 
 from __future__ import annotations
@@ -92,15 +92,14 @@ class LogFiles:
 
 
 def log_files(tables: Iterable[TierTable]) -> dict[TierTable, LogFiles]:
-    """The files of the logs of some tables of one target; one Spark job, which opens none of them."""
+    """The files of the logs of some tables of one target; they are listed only, so that a year of them takes no job."""
     known = list(dict.fromkeys(tables))
     if not known:
         return {}
     reader = known[0].spark.read.format("binaryFile").option("pathGlobFilter", "[0-9]*")
-    listed = reader.load([_folder(table) for table in known]).select("path").collect()
     found: dict[str, list[str]] = {}
-    for row in listed:
-        found.setdefault(_key(row["path"]), []).append(row["path"])
+    for path in reader.load([_folder(table) for table in known]).inputFiles():
+        found.setdefault(_key(path), []).append(path)
     return {table: _log_files(found.get(table.key, ())) for table in known}
 
 
@@ -189,11 +188,12 @@ def _actions(logs: Mapping[TierTable, LogFiles]) -> DataFrame:
 
 def _lines(spark: SparkSession, since: Mapping[TierTable, int], schema: str) -> DataFrame:
     """The lines of the commits of tables from versions on, each with its table and its version."""
-    files = [f"{_folder(table)}/{_JSON}" for table in since]
+    # Whole folders: if each file were named, even by a pattern, Spark would look after thousands of them one by one.
+    reader = spark.read.option("pathGlobFilter", _JSON)
     name = F.col("_metadata.file_name")
     # Of nothing but the files' names: so the others are not opened.
     wanted = [(_key_column() == table.key) & (name >= f"{first:020d}.json") for table, first in since.items()]
-    return _placed(spark.read.schema(schema).json(files).where(any_of(wanted)))
+    return _placed(reader.schema(schema).json([_folder(table) for table in since]).where(any_of(wanted)))
 
 
 def _placed(lines: DataFrame) -> DataFrame:

@@ -21,7 +21,7 @@ _LOG = (
     "commitInfo struct<userMetadata: string>, metaData struct<configuration: map<string, string>>"
 )
 # The commits only: no checkpoints, no checksums, no compacted ranges.
-_LOG_FILES = "_delta_log/" + "[0-9]" * 20 + ".json"
+_COMMITS = "[0-9]" * 20 + ".json"
 _ENDS = ("first_end", "last_end")
 
 
@@ -62,7 +62,8 @@ def logs(since: Mapping[TierTable, int], *, with_files: bool = False) -> dict[Ti
     if not since:
         return {}
     try:
-        rows = _entries(_lines(since), with_files=with_files).collect()
+        lines = _lines(since)
+        rows = _entries(lines, with_files=with_files).collect()
     except AnalysisException as error:
         if condition(error) == "PATH_NOT_FOUND":
             return None
@@ -78,6 +79,9 @@ def logs(since: Mapping[TierTable, int], *, with_files: bool = False) -> dict[Ti
             commits[key].append(Commit(version, Claim.decode(row["userMetadata"])))
         if with_files and row["is_file"]:
             files[key].setdefault(version, []).append(_file(row))
+    silent = {key for key, each in commits.items() if not each and key not in marks}
+    if silent and not silent <= {_place_of(file)[0] for file in lines.inputFiles()}:
+        return None
     return {
         table: Log(
             mark=marks[table.key][1] if table.key in marks else None,
@@ -112,7 +116,8 @@ def _file(row: Row) -> File:
 
 def _lines(since: Mapping[TierTable, int]) -> DataFrame:
     """The lines of the log files from versions on, and of the first one, which names the table; with their files."""
-    files = [f"{without_wildcards(table.location)}/{_LOG_FILES}" for table in since]
+    # Whole folders: if each file were named, even by a pattern, Spark would look after thousands of them one by one.
+    folders = [f"{without_wildcards(table.location)}/_delta_log" for table in since]
     path, name = F.col("_metadata.file_path"), F.col("_metadata.file_name")
     # Of nothing but the files' names: so the others are not opened.
     wanted = [
@@ -120,7 +125,8 @@ def _lines(since: Mapping[TierTable, int]) -> DataFrame:
         & ((name >= _log_file(first)) | (name == _log_file(0)))
         for table, first in since.items()
     ]
-    lines = next(iter(since)).spark.read.schema(_LOG).json(files)
+    reader = next(iter(since)).spark.read.option("pathGlobFilter", _COMMITS)
+    lines = reader.schema(_LOG).json(folders)
     return lines.where(any_of(wanted)).withColumn("file", path)
 
 

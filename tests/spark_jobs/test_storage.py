@@ -195,6 +195,20 @@ def test_a_run_with_nothing_to_do_takes_two_jobs(made: Storage) -> None:
     assert not replace(_fresh(made), plan="another").is_made()
 
 
+def test_a_table_without_a_commit_is_none(made: Storage) -> None:
+    """The folder of a log alone says nothing; what was known of the table that it was is known no longer."""
+    known = made.states()
+    made.record("r1", known)
+    log = Path(str(made.place("20s").path), "_delta_log")
+    kept = log.rename(log.with_name("kept"))
+    log.mkdir()
+    try:
+        assert known.keys() - _fresh(made).states().keys() == {"20s"}
+    finally:
+        rmtree(log)
+        kept.rename(log)
+
+
 def test_a_table_that_was_deleted_is_made_again(made: Storage) -> None:
     """What was known of it is known no longer; a run that does not make it says so."""
     helper, claimed = _helper(made), State(0, Coverage.of(Interval(0, 60), 7))
