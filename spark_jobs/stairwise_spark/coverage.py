@@ -11,8 +11,8 @@ a ledger, each true of the tier at one of its versions, shorten the fold and cla
 from __future__ import annotations
 
 import json
-from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, zip_longest
 from typing import NamedTuple
@@ -194,6 +194,11 @@ def trusted(coverage: Coverage) -> tuple[Interval, ...]:
     return joined(found)
 
 
+def expired(coverage: Coverage) -> tuple[Interval, ...]:
+    """The ranges whose rows were kept as long as was declared, and are gone."""
+    return tuple(Interval(each.start, each.end) for each in coverage.stretches if each.version == EXPIRED)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
     """What a commit says of itself, as the text of its ``userMetadata``.
@@ -320,27 +325,48 @@ def folded(tier: str, commits: Iterable[Commit], records: Iterable[State], wante
     the commit, then the higher of that and what the records say. Where commits are missing, nothing said before is
     known to hold any longer: a record at the last missing one, or at a later one, is where the fold begins anew.
     """
-    known = {record.version: Coverage() for record in records}
+    known: dict[int, list[Coverage]] = {}
     for record in records:
-        known[record.version] = known[record.version].union(record.coverage)
+        known.setdefault(record.version, []).append(record.coverage)
     claims = {commit.version: commit.claim for commit in commits}
-    coverage, at = Coverage(), -1
+    stretches, at = list[Stretch](), -1
     for version in sorted({*known, *claims}):
-        if version not in claims or version > at + 1:
-            coverage = Coverage()
-        coverage = _after(coverage, tier, claims.get(version), wanted).union(known.get(version, Coverage()))
+        claim = claims.get(version)
+        is_begun_anew = version not in claims or version > at + 1
+        if is_begun_anew or (claim is not None and tier in claim.emptied):
+            stretches.clear()
+        if claim is not None:
+            onto = Coverage.appended if claim.is_append else Coverage.overlaid
+            _lay(stretches, _claimed(tier, claim, wanted).stretches, onto)
+        for coverage in known.get(version, ()):
+            _lay(stretches, coverage.stretches, Coverage.union)
         at = version
-    return coverage
+    return Coverage(tuple(stretches))
 
 
-def _after(coverage: Coverage, tier: str, claim: Claim | None, wanted: Wanted) -> Coverage:
-    if claim is None:
-        return coverage
+def _claimed(tier: str, claim: Claim, wanted: Wanted) -> Coverage:
     claimed = dict(claim.tiers).get(tier, Coverage())
-    if not wanted.believes(tier, claim.source, claim.meaning):
-        claimed = claimed.doubted()
-    before = Coverage() if tier in claim.emptied else coverage
-    return before.appended(claimed) if claim.is_append else before.overlaid(claimed)
+    return claimed if wanted.believes(tier, claim.source, claim.meaning) else claimed.doubted()
+
+
+def _lay(stretches: list[Stretch], newer: Sequence[Stretch], onto: Callable[[Coverage, Coverage], Coverage]) -> None:
+    """What is newer changes a coverage where it meets it; however long the coverage is, little else of it is looked at.
+
+    Args:
+        stretches: Those of the coverage, which is changed in place.
+        newer: What comes to it, in normal form.
+        onto: What holds after that; where nothing comes, the coverage stays as it is.
+    """
+    if not newer:
+        return
+    first = bisect_left(stretches, newer[0].start, key=lambda each: each.end)
+    last = bisect_right(stretches, newer[-1].end, key=lambda each: each.start)
+    half = len(newer) // 2
+    if half and last - first > 2 * len(newer):
+        _lay(stretches, newer[:half], onto)
+        _lay(stretches, newer[half:], onto)
+        return
+    stretches[first:last] = onto(Coverage(tuple(stretches[first:last])), Coverage(tuple(newer))).stretches
 
 
 def _stretch(value: object) -> Stretch:

@@ -7,10 +7,12 @@ the same on both sides. No row leaves Spark, and of the slices a bounded number 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
+from operator import add
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType, VariantType
 
@@ -20,11 +22,12 @@ from stairwise_spark.event_time import MICROS
 from stairwise_spark.grid import in_slices
 from stairwise_spark.halves import all_of, rows_of_all
 from stairwise_spark.names import column
-from stairwise_spark.spans import joined
+from stairwise_spark.spans import Spans, common, joined
 
 MOST_SLICES = 100_000
 _SEEDS = (1, 2)
 _LOW = 0xFFFF_FFFF
+_BOUNDS = ("_begin", "_end")
 _SIGN, _NET, _FEWER = "_sign", "_net", "_fewer"
 
 
@@ -66,12 +69,9 @@ def difference(sides: Sequence[DataFrame], slices: EdgeSet, most: int = MOST_SLI
         slices: Their edges.
         most: How many slices may reach the driver.
     """
-    rows = rows_of_all(sides)
-    parts = [name for name in rows.columns if name not in {"_time", _SIGN}]
-    sums = [F.try_sum(F.col(_SIGN) * F.col(part)).alias(part) for part in parts]
-    found = in_slices(rows, slices, F.col("_time")).groupBy("_begin", "_end").agg(F.sum(_SIGN).alias(_NET), *sums)
+    found = _summed(sides, slices)
     # What overflows is no longer known to be the same.
-    is_same = all_of(F.col(each).eqNullSafe(F.lit(0)) for each in (_NET, *parts))
+    is_same = all_of(F.col(each).eqNullSafe(F.lit(0)) for each in found.columns if each not in _BOUNDS)
     differing = found.where(~is_same).select("_begin", "_end", _NET).persist()
     try:
         few = differing.limit(most + 1).collect()
@@ -84,6 +84,50 @@ def difference(sides: Sequence[DataFrame], slices: EdgeSet, most: int = MOST_SLI
         return _in_stretches(differing, most)
     finally:
         differing.unpersist()
+
+
+def differences(
+    sides: Sequence[DataFrame], step: str, slices: EdgeSet, within: Mapping[int, Spans], most: int = MOST_SLICES
+) -> dict[int, Difference] | None:
+    """Which slices differ by all steps from one on, for each; None: there are too many slices, or sums overflow.
+
+    Args:
+        sides: What is :func:`signed`, all in one way, each row with the step that it is of.
+        step: The column of the step.
+        slices: The edges.
+        within: For each step the whole slices in question.
+        most: How many slices of steps may reach the driver.
+    """
+    summed = _summed(sides, slices, step)
+    numbers = [name for name in summed.columns if name not in {*_BOUNDS, step}]
+    rows = summed.limit(most + 1).collect()
+    if len(rows) > most or any(None in row for row in rows):
+        return None
+    by_step: dict[int, list[Row]] = {}
+    for row in rows:
+        by_step.setdefault(row[step], []).append(row)
+    found: dict[int, Difference] = {}
+    sums: dict[Interval, tuple[int, ...]] = {}
+    for first in sorted(within, reverse=True):
+        for row in by_step.get(first, ()):
+            span = Interval(row["_begin"] // MICROS, row["_end"] // MICROS)
+            sums[span] = tuple(map(add, sums.get(span, repeat(0)), map(row.__getitem__, numbers)))
+        differing = common(sorted(span for span, each in sums.items() if any(each)), within[first])
+        nets = [sums[span][0] for span in differing]
+        found[first] = Difference(
+            spans=joined(differing),
+            more_rows=sum(max(0, net) for net in nets),
+            fewer_rows=sum(max(0, -net) for net in nets),
+        )
+    return found
+
+
+def _summed(sides: Sequence[DataFrame], slices: EdgeSet, *apart: str) -> DataFrame:
+    """For each slice, first how many rows more it has, then the sums of their parts; NULL where these overflow."""
+    rows = rows_of_all(sides)
+    parts = [name for name in rows.columns if name not in {"_time", _SIGN, *apart}]
+    sums = [F.try_sum(F.col(_SIGN) * F.col(part)).alias(part) for part in parts]
+    return in_slices(rows, slices, F.col("_time")).groupBy(*_BOUNDS, *apart).agg(F.sum(_SIGN).alias(_NET), *sums)
 
 
 def _in_stretches(differing: DataFrame, most: int) -> Difference:

@@ -17,7 +17,7 @@ from stairwise.windowing import Interval, windows_ending
 from stairwise_spark.additions import Additions
 from stairwise_spark.changes import Changes
 from stairwise_spark.compute import events, held, touched
-from stairwise_spark.coverage import DOUBTFUL, Coverage, State
+from stairwise_spark.coverage import DOUBTFUL, Coverage, State, Stretch
 from stairwise_spark.lost import (
     BEGINNING,
     ByVersion,
@@ -33,8 +33,8 @@ from stairwise_spark.spans import Spans, common, in_whole_slices, joined, withou
 
 __all__ = ["BEGINNING", "Findings", "Question", "available", "bare", "find"]
 
-ChangesOf = Callable[[int, EdgeSet, Sequence[Interval]], Changes]
-"""What the source has changed since a version, looked at in slices, within some ranges of event time."""
+ChangesOf = Callable[[EdgeSet, Mapping[int, Spans]], Mapping[int, Changes]]
+"""What the source has changed, looked at in slices: since each of some versions, within its ranges of event time."""
 
 AdditionsOf = Callable[[int, EdgeSet, Sequence[Interval], int], Additions | None]
 """What was only added to the source since a version, by the instant from which on it keeps its rows."""
@@ -144,19 +144,17 @@ def find(question: Question, states: Mapping[str, State], changes_of: ChangesOf)
             stale.setdefault(version, {})[name] = stretches
     slices = reduce(EdgeSet.__or__, (step.tier.needs for step in question.plan.steps if step.reads is None))
     kept_since = None if question.kept_since is None else _first_whole(slices, question.kept_since)
-    looked: list[_Looked] = []
-    known = {name: state.coverage for name, state in states.items()}
-    for version, by_tier in sorted(stale.items()):
-        within = joined(_happened(tiers[name], span) for name, spans in by_tier.items() for span in spans)
-        # As far as tables were then, whatever a run that died has added since.
-        claimed = (each for state in states.values() for each in state.coverage.stretches)
-        reached = max(each.end for each in claimed if each.version == version)
-        late, followed = _parted(within, question.followed_from and question.followed_from(reached))
-        looked.append(_look(question, version, slices, late, followed, kept_since, changes_of))
-        for name, ranges in by_tier.items():
-            held_up = joined(touched(tiers[name], span) for span in looked[-1].spans)
-            advanced = Coverage.over((each.start, each.end, question.version) for each in without(ranges, held_up))
-            known[name] = known[name].overlaid(advanced)
+    within = {
+        version: joined(_happened(tiers[name], span) for name, spans in by_tier.items() for span in spans)
+        for version, by_tier in sorted(stale.items())
+    }
+    looked = _look(question, within, _reached(states), slices, kept_since, changes_of)
+    advanced: dict[str, list[Stretch]] = {name: [] for name in states}
+    for each in looked:
+        for name, ranges in stale[each.version].items():
+            held_up = joined(touched(tiers[name], span) for span in each.spans)
+            advanced[name] += (Stretch(*span, question.version) for span in without(ranges, held_up))
+    known = {name: state.coverage.overlaid(Coverage.over(advanced[name])) for name, state in states.items()}
     due = {name: _due(question, known[name]) for name in question.wanted}
     found = Findings(
         due=due,
@@ -188,26 +186,44 @@ class _Looked:
 
 def _look(
     question: Question,
-    version: int,
+    within: Mapping[int, Spans],
+    reached: Mapping[int, int],
     slices: EdgeSet,
-    late: Spans,
-    followed: Spans,
     kept_since: int | None,
     changes_of: ChangesOf,
-) -> _Looked:
-    dropped, kept = _parted(followed, kept_since)
-    added: Additions | None = None
-    if dropped and kept_since is not None:
-        near, _ = _parted(followed, end_of_lost(question.plan, kept_since))
-        added = question.additions_of(version, slices, near, kept_since)
-    gone = changes_of(version, slices, dropped) if dropped and added is None else None
-    return _Looked(
-        version=version,
-        gone=gone if added is None else added.changes,
-        ignored=changes_of(version, slices, late) if late else None,
-        changed=changes_of(version, slices, kept) if kept else None,
-        additions=added,
-    )
+) -> list[_Looked]:
+    """What was found out since each version, in order, within its ranges of event time."""
+    late, gone, kept = dict[int, Spans](), dict[int, Spans](), dict[int, Spans]()
+    additions: dict[int, Additions] = {}
+    for version, spans in within.items():
+        late[version], followed = _parted(spans, question.followed_from and question.followed_from(reached[version]))
+        gone[version], kept[version] = _parted(followed, kept_since)
+        if gone[version] and kept_since is not None:
+            near, _ = _parted(followed, end_of_lost(question.plan, kept_since))
+            if (added := question.additions_of(version, slices, near, kept_since)) is not None:
+                additions[version] = added
+                gone[version] = ()
+    asked = ({version: spans for version, spans in each.items() if spans} for each in (late, gone, kept))
+    ignored, lost, changed = (changes_of(slices, each) for each in asked)
+    return [
+        _Looked(
+            version=version,
+            gone=additions[version].changes if version in additions else lost.get(version),
+            ignored=ignored.get(version),
+            changed=changed.get(version),
+            additions=additions.get(version),
+        )
+        for version in within
+    ]
+
+
+def _reached(states: Mapping[str, State]) -> dict[int, int]:
+    """How far tables were when they reflected a version, whatever a run that died has added since."""
+    found: dict[int, int] = {}
+    for state in states.values():
+        for each in state.coverage.stretches:
+            found[each.version] = max(each.end, found.get(each.version, each.end))
+    return found
 
 
 def _without_lost(found: Findings, question: Question, kept_since: int) -> Findings:

@@ -184,8 +184,8 @@ class Work:
         return sum(number(each, "rows") or 0 for each in self.observed)
 
     def release(self) -> None:
-        """What was kept in memory is let go."""
-        for kept in self._kept.values():
+        """What was kept in memory is let go; readers first, for Spark plans anew what is made of what goes."""
+        for kept in reversed(self._kept.values()):
             kept.frame.unpersist()
 
     def _frame(self, step: Step, found: Mapping[str, Rows]) -> DataFrame:

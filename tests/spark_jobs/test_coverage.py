@@ -1,18 +1,34 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, product
+from typing import TypeVar
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stairwise.errors import CodecError
+from stairwise.meaning import Meaning
 from stairwise.windowing import Interval
-from stairwise_spark.coverage import DOUBTFUL, Claim, Commit, Coverage, State, Stretch, Wanted, folded
+from stairwise_spark.coverage import (
+    DOUBTFUL,
+    EXPIRED,
+    Claim,
+    Commit,
+    Coverage,
+    State,
+    Stretch,
+    Wanted,
+    folded,
+    partial_at,
+)
 from stairwise_spark.ledger import Known, Summary
 
+_One = TypeVar("_One")
+_Other = TypeVar("_Other")
 _END = 12
 _WINDOW = Interval(0, 60)
 
@@ -168,6 +184,7 @@ def _record(version: int, *ranges: tuple[int, int, int]) -> State:
         pytest.param([Commit(0, None)], [], [], id="created"),
         pytest.param([_commit(0, (0, 9, 5)), _commit(1, (3, 6, 4))], [], [(0, 9, 5), (3, 6, 4)], id="the last holds"),
         pytest.param([_commit(0, (0, 9, 5)), Commit(1, None)], [], [(0, 9, 5)], id="others change nothing"),
+        pytest.param([_commit(0, (0, 3, 5), (6, 9, 5)), _commit(1, (3, 6, 5))], [], [(0, 9, 5)], id="between"),
         pytest.param([_commit(0, (0, 3, 5))], [_record(0, (3, 6, 4), (0, 3, 2))], [(0, 3, 5), (3, 6, 4)], id="beside"),
         pytest.param([_commit(8, (3, 6, 4))], [_record(7, (0, 9, 5))], [(0, 9, 5), (3, 6, 4)], id="a shorter fold"),
         pytest.param([_commit(9, (3, 6, 4))], [_record(7, (0, 9, 5))], [(3, 6, 4)], id="a hole after the record"),
@@ -202,6 +219,79 @@ def test_what_is_said_of_another_source_is_doubtful(of: str | None, asked: str |
     """A claim that names none was made when there was none to be told from others."""
     claim = Claim(run="r", plan="p", tiers=(("5m", Coverage.over([(0, 3, 5)])),), source=of)
     assert folded("5m", [Commit(0, claim)], [], Wanted(asked)) == Coverage.over([(0, 3, version)])
+
+
+_MEANINGS = Meaning("a", frozenset({"total"})), Meaning("b", frozenset({"total"}))
+
+
+@st.composite
+def _histories(draw: st.DrawFn) -> tuple[list[Commit], list[State]]:
+    """Commits of all kinds, of which one may be missing, and records of any version."""
+    claims = st.builds(
+        Claim,
+        run=st.just("r"),
+        plan=st.just("p"),
+        tiers=_often(st.just("5m"), st.just("1h")).flatmap(lambda tier: st.tuples(st.tuples(st.just(tier), _kept(4)))),
+        is_append=st.booleans(),
+        source=_often(st.just("a"), st.sampled_from([None, "b"])),
+        meaning=_often(st.just(_MEANINGS[0]), st.sampled_from([None, *_MEANINGS])),
+        emptied=_often(st.just(()), st.sampled_from([("5m",), ("1h",)])),
+    )
+    made = draw(st.lists(_often(claims, st.none()), min_size=4, max_size=12))
+    missing = draw(st.none() | st.integers(0, 8))
+    records = draw(st.lists(st.builds(State, st.integers(0, 12), _kept(12)), max_size=3))
+    return [Commit(version, claim) for version, claim in enumerate(made) if version != missing], records
+
+
+def _often(usual: st.SearchStrategy[_One], other: st.SearchStrategy[_Other]) -> st.SearchStrategy[_One | _Other]:
+    return st.integers(0, 5).flatmap(lambda die: usual if die else other)
+
+
+def _kept(most: int) -> st.SearchStrategy[Coverage]:
+    """Coverages that hold all that there may be, up to windows that go on and windows that are gone."""
+    versions = st.sampled_from([1, 1, 1, 2, 3, EXPIRED, DOUBTFUL, partial_at(3)])
+    ranges = st.tuples(st.integers(0, 24), st.integers(1, 3), versions)
+    return st.lists(ranges.map(lambda each: (each[0], each[0] + each[1], each[2])), max_size=most).map(Coverage.over)
+
+
+def _one_by_one(commits: Sequence[Commit], records: Sequence[State], wanted: Wanted) -> Coverage:
+    """At each version, what is known by then is made anew as a whole: by the commit, then by the records."""
+    claims = {commit.version: commit.claim for commit in commits}
+    coverage, at = Coverage(), -1
+    for version in sorted({*claims, *(record.version for record in records)}):
+        if version not in claims or version > at + 1:
+            coverage = Coverage()
+        if (claim := claims.get(version)) is not None:
+            claimed = dict(claim.tiers).get("5m", Coverage())
+            if not wanted.believes("5m", claim.source, claim.meaning):
+                claimed = claimed.doubted()
+            before = Coverage() if "5m" in claim.emptied else coverage
+            coverage = before.appended(claimed) if claim.is_append else before.overlaid(claimed)
+        for record in records:
+            if record.version == version:
+                coverage = coverage.union(record.coverage)
+        at = version
+    return coverage
+
+
+@given(_histories(), st.sampled_from([None, "a"]), st.sampled_from([None, _MEANINGS[0]]))
+def test_a_fold_is_what_commits_and_records_give_one_by_one(
+    history: tuple[list[Commit], list[State]], source: str | None, meaning: Meaning | None
+) -> None:
+    wanted = Wanted(source, meaning)
+    assert folded("5m", *history, wanted) == _one_by_one(*history, wanted)
+
+
+@pytest.mark.parametrize("kinds", [(True,), (False,), (True, False)], ids=["added", "replaced", "in turns"])
+def test_a_long_log_is_folded_quickly(kinds: tuple[bool, ...]) -> None:
+    """Each commit claims an hour, and one of the day before; what was claimed of all the others is not looked at."""
+    commits = [
+        _commit(at, (2 * at - 48, 2 * at - 47, at), (2 * at, 2 * at + 1, at), is_append=kinds[at % len(kinds)])
+        for at in range(3_000)
+    ]
+    started = time.process_time()
+    folded("5m", commits, [])
+    assert time.process_time() - started < 2
 
 
 @dataclass(frozen=True, slots=True)

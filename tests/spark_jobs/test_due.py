@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 from hypothesis import given
@@ -109,16 +109,22 @@ def test_a_window_is_due_if_it_is_missing_or_a_change_since_touches_it(data: st.
         )
         for version in range(VERSION)
     }
-    compared: list[tuple[int, Spans]] = []
+    compared: list[int] = []
+    questions: list[Mapping[int, Spans]] = []
 
-    def changes_of(since: int, slices: EdgeSet, within: Sequence[Interval]) -> Changes:
+    def changes_of(slices: EdgeSet, within: Mapping[int, Spans]) -> Mapping[int, Changes]:
         assert slices.contains(SPRING)
-        compared.append((since, tuple(within)))
-        return Changes(spans=common(changed[since], tuple(within)), way=Way.LOG, why="said so", late_rows=1)
+        questions.append(within)
+        compared.extend(within)
+        return {
+            since: Changes(spans=common(changed[since], spans), way=Way.LOG, why="said so", late_rows=1)
+            for since, spans in within.items()
+        }
 
     question = Question(plan=plan, span=asked, wanted=tuple(states), version=VERSION)
     found = find(question, states, changes_of)
-    assert len({since for since, _ in compared}) == len(compared)
+    assert len({*compared}) == len(compared)
+    assert sum(map(bool, questions)) <= 1
     assert found.late_rows == len(compared)
     for step in plan.steps:
         name, window = step.tier.name, step.tier.window
@@ -142,9 +148,11 @@ def test_what_comes_too_late_is_counted_and_not_followed() -> None:
     states = {step.tier.name: State(1, known) for step in plan.steps}
     asked: list[Spans] = []
 
-    def changes_of(_: int, __: EdgeSet, within: Sequence[Interval]) -> Changes:
-        asked.append(tuple(within))
-        return Changes(spans=(within[0],), way=Way.LOG, why="said so", late_rows=2)
+    def changes_of(_: EdgeSet, within: Mapping[int, Spans]) -> Mapping[int, Changes]:
+        asked.extend(within.values())
+        return {
+            since: Changes(spans=spans[:1], way=Way.LOG, why="said so", late_rows=2) for since, spans in within.items()
+        }
 
     span = Interval(SPRING, SPRING + 48 * HOUR)
     bound = SPRING + 40 * HOUR
@@ -166,8 +174,11 @@ def test_a_run_that_died_half_way_does_not_make_rows_too_late() -> None:
     states["1h"] = State(2, Coverage.of(Interval(whole.start, whole.end + 20 * DAY), 2))
     changed = Interval(whole.end - 5 * DAY, whole.end - 5 * DAY + HOUR)
 
-    def changes_of(_: int, __: EdgeSet, within: Sequence[Interval]) -> Changes:
-        return Changes(spans=common((changed,), tuple(within)), way=Way.LOG, why="said so", late_rows=1)
+    def changes_of(_: EdgeSet, within: Mapping[int, Spans]) -> Mapping[int, Changes]:
+        return {
+            since: Changes(spans=common((changed,), spans), way=Way.LOG, why="said so", late_rows=1)
+            for since, spans in within.items()
+        }
 
     name = "week_in_asia_kolkata"
     question = Question(
@@ -199,7 +210,7 @@ def with_late_rows(*touches: Touch, wanted: Sequence[str] = ()) -> Findings:
         additions_of=lambda _, __, ___, ____: added,
     )
     nothing = Changes(spans=(), way=Way.LOG, why="nothing", late_rows=0)
-    return find(question, states, lambda _, __, ___: nothing)
+    return find(question, states, lambda _, within: dict.fromkeys(within, nothing))
 
 
 def test_late_rows_are_merged_where_windows_cannot_be_made_again_and_others_are_made_of_these() -> None:

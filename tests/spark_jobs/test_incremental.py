@@ -195,6 +195,21 @@ def test_rows_that_come_too_late_are_counted_once_and_change_nothing(small: Life
     assert life.run(31).future_rows == 1
 
 
+def test_parts_of_many_versions_are_brought_up_to_date_by_one_look(small: Life) -> None:
+    small.append((0, 1))
+    plan = optimize(small.rollup)
+    for hour in range(1, 6):
+        part = Interval(FIRST + (hour - 1) * HOUR, FIRST + hour * HOUR)
+        assert run(small.spark, plan, Request(span=part)).wrote_anything
+        small.append((hour, hour + 1), (hour / 2, hour / 2 + 0.1))
+    report = small.run(6)
+    ((way, why),) = report.source.found
+    assert (way, why.rpartition(", ")[2]) == ("log", "for 5 versions at once")
+    assert report.late_rows == 5 * 3
+    small.check(6)
+    assert not small.run(6).wrote_anything
+
+
 @pytest.mark.parametrize("kind", ["parquet", "sql"])
 def test_sources_without_a_log(small: Life, kind: str) -> None:
     source = Source(path=small.path, time="at", format="parquet")

@@ -31,6 +31,7 @@ from stairwise.plan import Plan
 from stairwise.span import Span
 from stairwise.windowing import Interval, windows_touching
 from stairwise_spark.changing import apply
+from stairwise_spark.coverage import expired
 from stairwise_spark.difference import difference
 from stairwise_spark.engine import History, Request, run
 from stairwise_spark.errors import BusyError
@@ -39,7 +40,6 @@ from stairwise_spark.report import Event, Progress, RunReport, silent
 from stairwise_spark.session import sql
 from stairwise_spark.spans import Spans, joined, without
 from stairwise_spark.status import status
-from stairwise_spark.target import expired
 from tests.spark_jobs import oracle
 from tests.spark_jobs.declarations import MICROS, Case, drawn
 
