@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import redirect_stdout
-from difflib import get_close_matches
+from collections.abc import Sequence
 from enum import Enum
-from io import StringIO
 from pathlib import Path
-from typing import Generic, NoReturn, TypeVar
+from typing import TypeVar
 
 from stairwise.aggregate import Sharing
 from stairwise.calibration import chosen
+from stairwise.command_parser import HINT, OneOf, Parser, Reader, examples
 from stairwise.errors import UsageError
 from stairwise.names import nearest
 from stairwise.options import Algorithm, Options, Pricing, TiersAllowed
 from stairwise.rollup import Estimates
 
 _Case = TypeVar("_Case", bound=Enum)
-_Meant = TypeVar("_Meant")
 _MOST_DIGITS = 18
 SHELLS = ("bash", "zsh", "fish")
 # What the package of the engine adds, as entry points of the group ``stairwise.commands``.
@@ -27,14 +24,14 @@ ENGINE_COMMANDS = {
     "apply": "make the tables those of a changed declaration, beside its runs",
     "backfill": "fill the tables of a declaration from the events; resumable",
     "calibrate": "measure what work costs here, for the seconds of a plan",
-    "demo": "take a year of trips through Airflow, Spark and Delta Lake, and tell of it",
-    "diff": "say what a changed declaration means for the tables, and what it costs",
-    "init": "write a first declaration for a table, with what it guesses said",
-    "maintain": "compact what is sealed, and keep the files and reports of the tables few",
-    "run": "bring up to date what is new or changed, or what ends in a range",
+    "demo": "take a year of trips through Airflow, Spark and Delta Lake",
+    "diff": "say what a changed declaration does to the tables, and its cost",
+    "init": "write a first declaration for a table, from its columns",
+    "maintain": "compact what is sealed, and keep files and reports few",
+    "run": "bring up to date what is new or changed, or a range",
     "status": "say what is covered, missing, out of date and not sealed yet",
-    "verify": "recompute windows from the raw rows, and compare them with the tables",
-    "why": "say who wrote the windows that hold an instant, from what, and if they are sealed",
+    "verify": "recompute windows from the raw rows, and compare the tables",
+    "why": "say who wrote the windows that hold an instant, and from what",
 }
 _PURPOSE_OF_PLAN = "find the cheapest hierarchy of tiers, and show why"
 # What needs no engine, and no plan.
@@ -42,63 +39,15 @@ OWN_COMMANDS = {
     "completion": "print what completes commands and options in bash, zsh and fish",
     "schema": "print the JSON Schema of what --json prints",
 }
-EXAMPLES = {
-    "stairwise": (
-        ("stairwise init lake.trips --out trips.yaml", "a first declaration"),
-        ("stairwise plan trips.yaml", "the hierarchy, and what it saves"),
-        ("stairwise backfill trips.yaml", "history"),
-        ("stairwise run trips.yaml", "then, on a schedule"),
-    ),
-    "apply": (
-        ("stairwise apply trips.yaml", "what only adds"),
-        ("stairwise apply trips.yaml --allow-drop", "and what goes"),
-    ),
-    "backfill": (
-        ("stairwise backfill trips.yaml --chunk 30d", "all of it"),
-        ("stairwise backfill trips.yaml --start 2024-01-01 --end 2025-01-01", "a year"),
-    ),
-    "calibrate": (
-        ("stairwise calibrate --out here.json", "measure"),
-        ("stairwise plan trips.yaml --constants here.json", "plan with it"),
-    ),
-    "completion": (
-        ('eval "$(stairwise completion bash)"', "in ~/.bashrc; with zsh in ~/.zshrc"),
-        ("stairwise completion fish | source", "in config.fish"),
-    ),
-    "demo": (
-        ("stairwise demo", "some minutes"),
-        ("stairwise demo --ui", "then, Airflow with the history of it"),
-    ),
-    "diff": (("stairwise diff trips.yaml", "after the file was changed"),),
-    "init": (
-        ("stairwise init lake.trips --out trips.yaml --dag trips_dag.py", "and a DAG"),
-        ("stairwise init lake/trips > trips.yaml", "a folder"),
-    ),
-    "maintain": (
-        ("stairwise maintain trips.yaml --dry-run", "what would be done"),
-        ("stairwise maintain trips.yaml --vacuum", "once a day or a week, beside runs"),
-    ),
-    "plan": (
-        ("stairwise plan trips.yaml --svg plan.svg", "a tree, and a picture"),
-        ("stairwise plan trips.yaml --drift", "whether it still suits"),
-        ("stairwise plan --windows - < sets.txt", "JSON, a line for each line"),
-    ),
-    "run": (
-        ("stairwise run trips.yaml", "what is due"),
-        ("stairwise run trips.yaml --start 2024-03-01 --end 2024-03-02", "one day"),
-    ),
-    "schema": (("stairwise schema run > run.schema.json", "for a validator"),),
-    "status": (
-        ("stairwise status trips.yaml", "for people"),
-        ("stairwise status trips.yaml --fail-on-gaps --json", "for alerts"),
-    ),
-    "verify": (
-        ("stairwise verify trips.yaml --witness", "the numbers of rows, which is cheap"),
-        ("stairwise verify trips.yaml --sample 20", "some windows, in full"),
-    ),
-    "why": (("stairwise why trips.yaml 1h 2024-03-31T06:00Z", "the hours that hold 6:00"),),
-}
-"""How each command is called, and what that is for: they stand below its help."""
+# As they are met, rather than by name.
+_IN_ORDER = (
+    "init", "plan", "backfill", "run", "status", "verify", "why", "diff", "apply", "maintain", "calibrate", "demo",
+    "schema", "completion",
+)  # fmt: skip
+SPARK = "Spark (default: on this machine)"
+"""The group of options that say where and how Spark runs."""
+PLANNING = "how to plan"
+"""The group of options that say how to plan."""
 
 
 class Place(argparse.Namespace):
@@ -111,8 +60,6 @@ class Place(argparse.Namespace):
 
 class Given(Place):
     """What the command line says of plan, with the types that the parser gives it."""
-
-    version = False
 
     file: str | None
     windows: str | None
@@ -159,146 +106,76 @@ class Given(Place):
 
 
 def parse(arguments: Sequence[str]) -> Given:
-    """What the arguments say, once they go together.
+    """What the arguments of plan say, once they go together.
 
-    >>> parse(["plan", "--windows", "5m", "--tiers", "none"]).options.tiers
+    >>> parse(["--windows", "5m", "--tiers", "none"]).options.tiers
     <TiersAllowed.NONE: 'none'>
 
     Raises:
         UsageError: An argument is unknown, not of its type, missing, or one too many.
     """
-    _check_first(arguments[0])
-    given, unknown = parser().parse_known_args(arguments, namespace=Given())
-    if unknown:
-        raise _unknown(unknown[0])
-    if not given.version:
-        _check_together(given)
+    given = plan_parser().read(arguments, Given())
+    _check_together(given)
     return given
 
 
-def _check_first(word: str) -> None:
-    """Refuse a first word that is no command, and an option that needs one before it."""
-    if word in {"plan", "-h", "--help", "--version"}:
-        return
-    if word.partition("=")[0] in _options():
-        raise UsageError(f"there is no command before '{word}'.", hint="write stairwise plan first.")
+def no_command(word: str) -> UsageError:
+    """The error for a first word that is no command."""
     if word.startswith("-"):
-        raise _unknown(word)
+        meant = nearest(word, ["--help", "--version"], 0.75)
+        hint = f"did you mean {meant}?" if meant else "write the command first, and then its options."
+        return UsageError(f"there is no command before '{word}'.", hint=hint)
     known = sorted(("plan", *ENGINE_COMMANDS, *OWN_COMMANDS))
     if word.endswith((".yaml", ".yml")):
         hint = f"try stairwise plan {word}."
-    elif meant := nearest(word, known):
+    elif meant := nearest(word, [*known, "--version"]):
         hint = f"did you mean '{meant}'?"
     else:
-        hint = f"so far there are {', '.join(known)}."
-    raise UsageError(f"there is no command '{word}'.", hint=hint)
+        hint = f"there are {', '.join(known)}."
+    return UsageError(f"there is no command '{word}'.", hint=hint)
 
 
-def _unknown(word: str) -> UsageError:
-    """The error for a word that stands where nothing does."""
-    if not word.startswith("-"):
-        return UsageError(f"'{word}' is one argument too many.", hint="quote what belongs together.")
-    option = word.partition("=")[0]
-    close = get_close_matches(option, _options(), n=1, cutoff=0.75)
-    hint = f"did you mean {close[0]}?" if close else "see stairwise plan --help."
-    return UsageError(f"there is no option '{word}'.", hint=hint)
+def overview() -> str:
+    """The help of all commands."""
+    purposes = {**ENGINE_COMMANDS, **OWN_COMMANDS, "plan": _PURPOSE_OF_PLAN}
+    width = max(map(len, purposes))
+    lines = [
+        "usage: stairwise [--version] COMMAND [options]",
+        "",
+        "Scheduled window rollups on the lakehouse. stairwise COMMAND --help says more.",
+        *(f"  {name:{width}}  {purposes[name]}" for name in _IN_ORDER),
+        "",
+        examples("stairwise"),
+    ]
+    return "\n".join(lines)
 
 
-def _options() -> list[str]:
-    """The options of plan."""
-    names = [*Given.__annotations__, *Place.__annotations__]
-    return [f"--{name.replace('_', '-')}" for name in names if name != "file"]
-
-
-class HelpShownError(SystemExit):
-    """Help was shown, and that is all."""
-
-    def __init__(self, parser: Parser, status: int) -> None:
-        super().__init__(status)
-        self.parser = parser
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser whose refusals are errors like all others, and whose help ends with examples."""
-
-    def error(self, message: str) -> NoReturn:
-        """Raise what the command line has wrong."""
-        _, is_unknown, words = message.partition("unrecognized arguments: ")
-        if is_unknown:
-            word = words.split()[0]
-            if not word.startswith("-"):
-                raise UsageError(f"'{word}' is one argument too many.", hint="quote what belongs together.")
-            close = get_close_matches(word.partition("=")[0], self._option_string_actions, n=1, cutoff=0.75)
-            hint = f"did you mean {close[0]}?" if close else f"see {self.prog} --help."
-            raise UsageError(f"there is no option '{word}'.", hint=hint)
-        raise UsageError(f"{message}.", hint=f"see {self.prog} --help.")
-
-    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:  # noqa: ARG002  # only `error` has one
-        """Leave, and say who did."""
-        raise HelpShownError(self, status)
-
-    def format_help(self) -> str:
-        """The help; its first line names what must be given, and its last ones how that is done."""
-        if self.usage is None:
-            needed = [f"[{each.metavar}]" if each.nargs == "?" else each.metavar for each in self.places()]
-            self.usage = " ".join(map(str, [self.prog, *needed, "[options]"]))
-        return super().format_help() + _examples(self.prog.rpartition(" ")[2])
-
-    def places(self) -> list[argparse.Action]:
-        """What stands on the line without an option before it."""
-        return [action for action in self._actions if not action.option_strings]
-
-    def actions(self) -> tuple[argparse.Action, ...]:
-        """What may stand on the line, in the order of the help."""
-        return tuple(self._actions)
-
-
-def _examples(command: str) -> str:
-    """What stands below the help of a command."""
-    shown = EXAMPLES.get(command, ())
-    width = max((len(line) for line, _ in shown), default=0)
-    lines = [f"  {line:{width}}  {purpose}\n" for line, purpose in shown]
-    return "".join(["\nexamples:\n" if len(lines) > 1 else "\nexample:\n", *lines]) if lines else ""
-
-
-def parser_of(command: Callable[[Sequence[str]], int]) -> Parser:
-    """The parser with which a command reads its line."""
-    with redirect_stdout(StringIO()):
-        try:
-            command(["--help"])
-        except HelpShownError as shown:
-            return shown.parser
-    raise UsageError("this command has no help.", hint="see stairwise --help.")
-
-
-def parser() -> Parser:
-    """The parser of all commands."""
-    top = Parser(prog="stairwise", description="Scheduled window rollups on the lakehouse.", allow_abbrev=False)
-    top.usage = "stairwise COMMAND FILE [options]"
-    top.add_argument("--version", action="store_true", help="print the version")
-    commands = top.add_subparsers(title="commands", metavar="COMMAND FILE", prog="stairwise")
-    for name, purpose in sorted({**ENGINE_COMMANDS, **OWN_COMMANDS, "plan": _PURPOSE_OF_PLAN}.items()):
-        command = commands.add_parser(name, help=purpose, add_help=name == "plan", allow_abbrev=False)
-        if name == "plan":
-            _fill_plan(command)
-    return top
-
-
-def _fill_plan(plan: argparse.ArgumentParser) -> None:
-    plan.description = "Find the cheapest hierarchy of tiers for the declared windows, and show why."
+def plan_parser() -> Parser:
+    """The parser of plan."""
+    plan = Parser("plan", "Find the cheapest hierarchy of tiers for the declared windows, and show why.")
     plan.add_argument("file", nargs="?", metavar="FILE", help="a declaration in YAML; - reads standard input")
     plan.add_argument("--windows", metavar="LIST", help="windows instead of FILE; - reads one set a line")
     plan.add_argument("--aggregate", metavar="NAME", help="what is computed of --windows (default: sum)")
-    _add_outputs(plan)
     _add_estimates(plan)
+    plan.add_argument("--json", action="store_true", help="print one JSON document")
+    plan.add_argument("--out", metavar="PLAN", type=Path, help="write the JSON document to a file")
+    plan.add_argument("--svg", metavar="OUT", type=Path, help="draw the hierarchy into a file")
     _add_search_options(plan)
     add_constants(plan)
-    add_place(plan, "where Spark runs, with --measure or --drift (default: on this machine)")
+    add_place(plan, "Spark, for --measure and --drift (default: on this machine)")
+    return plan
+
+
+class Own(argparse.Namespace):
+    """What the command line says of the commands that need no engine, and no plan."""
+
+    shell: str
+    kind: str | None
 
 
 def own_parser(command: str) -> Parser:
     """The parser of a command that needs no engine, and no plan."""
-    found = Parser(prog=f"stairwise {command}", description=f"{_sentence(OWN_COMMANDS[command])}.", allow_abbrev=False)
+    found = Parser(command, f"{_sentence(OWN_COMMANDS[command])}.")
     if command == "completion":
         found.add_argument("shell", metavar="SHELL", type=Reader(SHELLS), help=" or ".join(SHELLS))
     else:
@@ -310,22 +187,16 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _add_outputs(plan: argparse.ArgumentParser) -> None:
-    group = plan.add_argument_group("what to write (default: the hierarchy as text)")
-    group.add_argument("--json", action="store_true", help="print one JSON document")
-    group.add_argument("--out", metavar="PLAN", type=Path, help="write the JSON document to a file")
-    group.add_argument("--svg", metavar="OUT", type=Path, help="draw the hierarchy into a file")
+def _add_estimates(plan: Parser) -> None:
+    plan.add_argument("--rows-per-day", metavar="N", type=_count, help="events in a day (default: as FILE says)")
+    plan.add_argument(
+        "--distinct-keys", metavar="K", type=_count, help="combinations of the keys (default: as FILE says)"
+    )
+    plan.add_argument("--measure", action="store_true", help="count them in the source, or in a sample (needs Spark)")
+    plan.add_argument("--drift", action="store_true", help="count them in the tables: is it still the best plan?")
 
 
-def _add_estimates(plan: argparse.ArgumentParser) -> None:
-    group = plan.add_argument_group("what is known of the events (default: as FILE says)")
-    group.add_argument("--rows-per-day", metavar="N", type=_count, help="events in a day")
-    group.add_argument("--distinct-keys", metavar="K", type=_count, help="different combinations of the keys")
-    group.add_argument("--measure", action="store_true", help="count them in the source, or in a sample (needs Spark)")
-    group.add_argument("--drift", action="store_true", help="count them in the tables: is it still the best plan?")
-
-
-def add_place(command: argparse.ArgumentParser, title: str = "where to run (default: Spark on this machine)") -> None:
+def add_place(command: Parser, title: str = SPARK) -> None:
     """Add the options that say where Spark runs."""
     group = command.add_argument_group(title)
     group.add_argument("--master", metavar="URL", help="a cluster")
@@ -335,24 +206,21 @@ def add_place(command: argparse.ArgumentParser, title: str = "where to run (defa
     )
 
 
-def add_constants(command: argparse.ArgumentParser) -> None:
+def add_constants(command: Parser) -> None:
     """Add the option that says whose constants the prices have."""
-    command.add_argument(
-        "--constants",
-        metavar="FILE",
-        help="of calibrate, or default (else $STAIRWISE_CONSTANTS)",
-    )
+    group = command.add_argument_group(PLANNING)
+    group.add_argument("--constants", metavar="FILE", help="of calibrate, or default (else $STAIRWISE_CONSTANTS)")
 
 
 def _setting(text: str) -> tuple[str, str]:
     key, sign, value = text.partition("=")
     if not (key and sign):
-        raise argparse.ArgumentTypeError(f"'{text}' is not KEY=VALUE")
+        raise argparse.ArgumentTypeError(f"'{text}' is not KEY=VALUE.{HINT}write such as spark.driver.memory=4g.")
     return key, value
 
 
-def _add_search_options(plan: argparse.ArgumentParser) -> None:
-    group = plan.add_argument_group("how to search")
+def _add_search_options(plan: Parser) -> None:
+    group = plan.add_argument_group(PLANNING)
     group.add_argument(
         "--tiers",
         metavar="WHICH",
@@ -383,32 +251,6 @@ def _add_search_options(plan: argparse.ArgumentParser) -> None:
         type=_one_of(Sharing, Sharing.DISJOINT, Sharing.OVERLAPPING),
         help="disjoint or overlapping (default: as the aggregates say)",
     )
-
-
-class Reader:
-    """Reads an argument of which all words are known."""
-
-    def __init__(self, words: Iterable[str]) -> None:
-        self.words = tuple(words)
-
-    def __call__(self, text: str) -> object:
-        """The text, if it is one of the words."""
-        if text not in self.words:
-            raise argparse.ArgumentTypeError(f"'{text}' is not one of {', '.join(self.words)}")
-        return text
-
-
-class OneOf(Reader, Generic[_Meant]):
-    """Reads an argument of which all words are known, and means something by each."""
-
-    def __init__(self, meanings: Mapping[str, _Meant]) -> None:
-        super().__init__(meanings)
-        self._meanings = meanings
-
-    def __call__(self, text: str) -> _Meant:
-        """What the text means, if it is one of the words."""
-        super().__call__(text)
-        return self._meanings[text]
 
 
 def _one_of(kind: type[_Case], *cases: _Case) -> OneOf[_Case]:

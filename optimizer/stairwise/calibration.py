@@ -56,7 +56,8 @@ def read_calibration(file: Path) -> Calibration:
     except OSError as error:
         raise UsageError(
             f"constants '{file}': the file cannot be read ({error.strerror}).",
-            hint="stairwise calibrate writes one, and default stands for those of this version.",
+            hint="stairwise calibrate writes one; --constants or $STAIRWISE_CONSTANTS names it, "
+            "or default, for those of this version.",
         ) from error
     except (ValueError, RecursionError) as error:
         raise CodecError(f"constants '{file}': not a JSON document ({error}).", hint=_HINT) from error

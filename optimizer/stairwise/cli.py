@@ -17,8 +17,19 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol, TextIO, TypeGuard
 
-from stairwise.arguments import ENGINE_COMMANDS, OWN_COMMANDS, Given, Parser, own_parser, parse, parser, parser_of
+from stairwise.arguments import (
+    ENGINE_COMMANDS,
+    OWN_COMMANDS,
+    Given,
+    Own,
+    no_command,
+    overview,
+    own_parser,
+    parse,
+    plan_parser,
+)
 from stairwise.codec import encode_error, encode_plan, to_json
+from stairwise.command_parser import Parser, parser_of
 from stairwise.errors import DeclarationProblems, Problem, StairwiseError, UsageError
 from stairwise.measured import Measured
 from stairwise.options import Options
@@ -99,18 +110,23 @@ def _give_up(error: OSError) -> int:
 
 
 def _run(arguments: Sequence[str]) -> int:
-    if not arguments:
-        parser().print_help()
-        return 0
-    if arguments[0] in ENGINE_COMMANDS:
-        return _on_engine(arguments[0], _entry("stairwise.commands", arguments[0]), arguments[1:])
-    if arguments[0] in OWN_COMMANDS:
-        return _own(arguments[0], arguments[1:])
-    given = parse(arguments)
-    if given.version:
-        print(f"stairwise {_version()}")
-        return 0
-    return _plan(given)
+    match arguments:
+        case [] | ["help" | "-h" | "--help" | "--help-all"]:
+            print(overview(), end="")
+            return 0
+        case ["help" | "-h" | "--help" | "--help-all" as kind, name, *_]:
+            return _run([name, "--help-all" if kind == "--help-all" else "--help"])
+        case ["-V" | "--version", *_]:
+            print(f"stairwise {_version()}")
+            return 0
+        case ["plan", *rest]:
+            return _plan(parse(rest))
+        case [name, *rest] if name in ENGINE_COMMANDS:
+            return _on_engine(name, _entry("stairwise.commands", name), rest)
+        case [name, *rest] if name in OWN_COMMANDS:
+            return _own(name, rest)
+        case _:
+            raise no_command(arguments[0])
 
 
 def _on_engine(name: str, entry: EntryPoint, rest: Sequence[str]) -> int:
@@ -122,7 +138,7 @@ def _on_engine(name: str, entry: EntryPoint, rest: Sequence[str]) -> int:
 
 def _own(name: str, rest: Sequence[str]) -> int:
     """Answer without an engine and without a plan."""
-    given = own_parser(name).parse_args(rest)
+    given = own_parser(name).read(rest, Own())
     if name == "completion":
         from stairwise.completion import script
 
@@ -139,7 +155,7 @@ def parsers() -> dict[str, Parser]:
     from importlib.metadata import entry_points
 
     found = {name: own_parser(name) for name in OWN_COMMANDS}
-    found["plan"] = parser_of(lambda rest: _run(["plan", *rest]))
+    found["plan"] = plan_parser()
     for entry in entry_points(group="stairwise.commands"):
         found[entry.name] = parser_of(partial(_on_engine, entry.name, entry))
     return dict(sorted(found.items()))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import assert_never
 
-from stairwise.arguments import Parser, Reader
+from stairwise.command_parser import Parser, Reader
 
 _FILES = {"FILE", "FOLDER", "OUT", "PLAN", "TABLE_OR_PATH"}  # metavars of what is in the file system
 

@@ -166,7 +166,9 @@ def drifted(
 def _workload(plan: Plan, counted: Counted, options: Options) -> Workload:
     """What the plan was made for, with what was counted in place of what was assumed."""
     if plan.declaration is None:
-        raise UsageError(f"plan '{plan.rollup}' is for no declaration, so no run has filled its tiers.")
+        raise UsageError(
+            f"plan '{plan.rollup}' is for no declaration, so no run has filled its tiers.", hint="plan a FILE."
+        )
     if options.pricing is Pricing.PAPER or plan.search.cost_model is Pricing.PAPER:
         raise UsageError(
             "the cost model of the papers counts no rows, so nothing can be off.", hint="plan with --cost-model batch."
@@ -175,7 +177,10 @@ def _workload(plan: Plan, counted: Counted, options: Options) -> Workload:
         raise UsageError(f"{options.algorithm.value} plans from no statistics.", hint="leave --algorithm out.")
     unknown = sorted(set(counted.tiers) - {step.tier.name for step in plan.steps})
     if unknown:
-        raise UsageError(f"plan '{plan.rollup}': there is no tier '{unknown[0]}' in it, but it was counted.")
+        raise UsageError(
+            f"plan '{plan.rollup}': there is no tier '{unknown[0]}' in it, but it was counted.",
+            hint="count the tables of this plan.",
+        )
     workload = Workload.of(plan.declaration)
     before = workload.estimates if plan.measured is None else plan.measured.estimates.over(workload.estimates)
     measured = _measured(plan, counted, before)

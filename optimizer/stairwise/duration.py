@@ -49,6 +49,7 @@ class Duration:
         if not 0 <= self.seconds <= LONGEST_SECONDS:
             raise DurationError(
                 f"duration of {self.seconds} s: a duration lies between 0 s and 10,000 years ({LONGEST_SECONDS} s).",
+                hint="give a number of seconds between them.",
                 seconds=self.seconds,
             )
 
@@ -68,7 +69,7 @@ class Duration:
         counts = (int(count or 0) for count in match.groups())
         seconds = sum(count * unit for count, unit in zip(counts, UNIT_SECONDS.values(), strict=True))
         if seconds > LONGEST_SECONDS:
-            raise _error(text, f"it is longer than 10,000 years ({LONGEST_SECONDS} s).")
+            raise _error(text, f"it is longer than 10,000 years ({LONGEST_SECONDS} s).", "write a shorter one.")
         return cls(seconds)
 
     def __str__(self) -> str:
@@ -106,7 +107,7 @@ def _refused(text: str) -> DurationError:
         shown = given if len(given) <= 6 else "30"
         return _error(text, "a number needs a unit (w, d, h, m or s).", f"try {shown}s, {shown}m or {shown}h.")
     if re.match("-[0-9]", given):
-        return _error(text, "a duration cannot be negative.")
+        return _error(text, "a duration cannot be negative.", "leave the sign out.")
     if not items or _ITEM.sub("", given):
         return _error(text, "it is not whole numbers with units (w, d, h, m, s).", "try 5m, 1h30m or 1d.")
     return _refused_items(text, items)
@@ -141,5 +142,5 @@ def _in_one_unit(seconds: int) -> str:
     return f"{seconds // UNIT_SECONDS[unit]}{unit}"
 
 
-def _error(text: str, rule: str, hint: str = "") -> DurationError:
+def _error(text: str, rule: str, hint: str) -> DurationError:
     return DurationError(f"duration '{text}': {rule}", hint=hint, text=text)

@@ -50,8 +50,10 @@ class Fields:
         return cls(document=document, path="", values=value, hint=hint)
 
     def refusal(self, name: str, wanted: str) -> CodecError:
-        """The error for a field that is not what it must be."""
-        return CodecError(f"{self.document}: '{self._place(name)}' is not {wanted}.", hint=self.hint)
+        """The error for a field that is not what it must be, or not there."""
+        is_missing = name.isidentifier() and name not in self.values
+        rule = "is missing" if is_missing else f"is not {wanted}"
+        return CodecError(f"{self.document}: '{self._place(name)}' {rule}.", hint=self.hint)
 
     def expect(self, name: str, wanted: Json) -> None:
         """Refuse a field that has not that value."""

@@ -196,7 +196,8 @@ class Rollup:
             raise mistyped(path, "the path", "a path", "give one as text, such as 'trips.yaml'.") from error
         except (OSError, ValueError) as error:
             message = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            problem = DeclarationError(f"the file cannot be read ({message}).", hint="check the path.")
+            hint = "name a file in it." if isinstance(error, IsADirectoryError) else "check the path."
+            problem = DeclarationError(f"the file cannot be read ({message}).", hint=hint)
             raise DeclarationProblems(str(path), (Problem(0, 0, problem),)) from error
         return cls.from_yaml(content, str(path))
 

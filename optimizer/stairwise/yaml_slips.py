@@ -66,7 +66,7 @@ _SLIPS = (
         "check the indentation, and put a text that holds quotes or brackets in quotes as a whole.",
     ),
     _Slip("escape|hexdecimal", _Shown.OPENING, "this text holds an unknown escape.", "try single quotes around it."),
-    _Slip("tag handle", _Shown.OPENING, "tags are not allowed here.", "remove it; values are text as written."),
+    _Slip("tag handle", _Shown.OPENING, "tags are not allowed here.", "remove the tag; values are text as written."),
     _Slip("", _Shown.HERE, "this is not YAML.", "begin the file with a line such as rollup: trips."),
 )
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 from stairwise.codec import decode_plan
-from stairwise.errors import ChangedError
+from stairwise.declared import Catalog
+from stairwise.errors import ChangedError, StairwiseError
 from stairwise.evolution import Action, Evolution, evolved, is_filled_alike
 from stairwise.plan import Plan
 
@@ -30,6 +32,25 @@ def going_on(applied: str | None, plan: Plan) -> Plan:
     if is_filled_alike(running.declaration, plan.declaration):
         return replace(running, declaration=plan.declaration)
     raise changed(evolved(running, plan))
+
+
+def known_here(plan: Plan) -> Plan | None:
+    """The plan to go on with, by the files of this machine alone; None: Spark has to look.
+
+    The plan that rules the tables may have helpers that this one has not. Where there is no bookkeeping, nothing was
+    filled; where it cannot be read, or something else is declared now, it is the run that says so.
+
+    Args:
+        plan: Of the declaration as it is now.
+    """
+    target = "" if plan.declaration is None else plan.declaration.target
+    if not target or isinstance(target, Catalog) or "://" in target or target.startswith("file:"):
+        return None
+    folder = Path(target, "_stairwise")
+    try:
+        return going_on((folder / "plan.json").read_text(encoding="utf-8"), plan) if folder.exists() else plan
+    except (OSError, ValueError, StairwiseError):
+        return None
 
 
 def changed(evolution: Evolution) -> ChangedError:

@@ -13,7 +13,7 @@ from stairwise.calibration import chosen
 from stairwise.codec import to_json
 from stairwise.evolution import Permission
 from stairwise_spark.proof_commands import Given as Asked
-from stairwise_spark.proof_commands import answered, file_parser
+from stairwise_spark.proof_commands import add_answer, answered, file_parser
 
 if TYPE_CHECKING:
     from stairwise_spark.difference import Difference
@@ -52,7 +52,8 @@ def diff(arguments: Sequence[str]) -> int:
         "diff", "Compare a declaration with the tables, and price each step; exit with 1 if there is one."
     )
     add_constants(found)
-    given = found.parse_args(arguments, namespace=Given())
+    add_answer(found)
+    given = found.read(arguments, Given())
 
     def answer() -> int:
         started = time.monotonic()
@@ -71,7 +72,8 @@ def apply(arguments: Sequence[str]) -> int:
     found.add_argument("--allow-rebuild", action="store_true", help="tables are filled anew that mean something else")
     found.add_argument("--dry-run", action="store_true", help="say what would be done, and do nothing")
     add_constants(found)
-    given = found.parse_args(arguments, namespace=ApplyGiven())
+    add_answer(found)
+    given = found.read(arguments, ApplyGiven())
 
     def answer() -> int:
         from stairwise_spark.changing import Applied, check_allowed

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import TypeVar
 
+from stairwise.command_parser import HINT
 from stairwise.duration import Duration
 from stairwise.errors import DeclarationError
 from stairwise.instant import parse_instant
@@ -23,7 +24,7 @@ def seconds(text: str) -> int:
     """The length of a duration, which is more than nothing."""
     found = _read(Duration.parse, text).seconds
     if not found:
-        raise argparse.ArgumentTypeError(f"'{text}' is no time at all")
+        raise argparse.ArgumentTypeError(f"'{text}' is no time at all.{HINT}try 30d.")
     return found
 
 
@@ -44,6 +45,4 @@ def _read(reader: Callable[[str], _Value], text: str) -> _Value:
     try:
         return reader(text)
     except DeclarationError as error:
-        # One sentence after the other, for a hint of argparse's own follows.
-        advice = f"{error.hint[:1].upper()}{error.hint[1:]}"
-        raise argparse.ArgumentTypeError(f"{error.message} {advice}".rstrip(". ")) from error
+        raise argparse.ArgumentTypeError(f"{error.message}{HINT}{error.hint}") from error

@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stairwise import Options, Rollup, optimize
-from stairwise.arguments import Parser, Place, add_constants, add_place
+from stairwise.arguments import SPARK, Place, add_constants, add_place
 from stairwise.calibration import chosen, encode_calibration, place, write_calibration
 from stairwise.codec import decode_plan, to_json
+from stairwise.command_parser import Parser
 from stairwise.constants import Calibration, Constants
-from stairwise.errors import StairwiseError, UsageError
+from stairwise.errors import CodecError, StairwiseError, UsageError
 from stairwise.instant import format_instant
+from stairwise.json_fields import HINT
 from stairwise.measured import Measured
 from stairwise.quantity import beside, quantity
 from stairwise.windowing import Interval
@@ -81,13 +83,14 @@ def run(arguments: Sequence[str]) -> int:
     """Bring every tier up to date for a range; the exit code says how it went."""
     parser = _parser(
         "run",
-        "Bring every window up to date that is new, or that a change of the source touches; with --start and --end, "
-        "write every window that ends in the range, whole, and no other.",
+        "Bring up to date every window that is new or that a change of the source touches; with --start and --end, "
+        "write every window that ends in the range.",
     )
     parser.add_argument(
         "--since", metavar="T", type=instant, help="without --start: where to begin if nothing was ever made"
     )
-    given = parser.parse_args(arguments, namespace=Given())
+    _add_common(parser)
+    given = parser.read(arguments, Given())
     if given.start is not None and given.end is None:
         raise UsageError("run takes --start only together with --end.", hint="add --end, or leave both out.")
     if given.start is not None and given.since is not None:
@@ -99,12 +102,11 @@ def run(arguments: Sequence[str]) -> int:
 
 def backfill(arguments: Sequence[str]) -> int:
     """Fill a range, by default all of the source's; what is done already is not done again."""
-    parser = _parser(
-        "backfill", "Fill a range from the events, as few scans as fit; go on where an earlier run stopped."
-    )
+    parser = _parser("backfill", "Fill a range from the events in few scans; go on where an earlier one stopped.")
     parser.add_argument("--chunk", metavar="SPAN", type=seconds, help="event time that is done at once, such as 30d")
     parser.add_argument("--newest-first", action="store_true", help="begin with the last chunk")
-    given = parser.parse_args(arguments, namespace=Given())
+    _add_common(parser)
+    given = parser.read(arguments, Given())
     if (given.start is None) != (given.end is None):
         raise UsageError("backfill takes --start and --end together, or neither.", hint="add the other one.")
     from stairwise_spark.scope import History
@@ -123,18 +125,16 @@ class CalibrateGiven(Place):
 def calibrate(arguments: Sequence[str]) -> int:
     """Measure what work costs, and keep it in a file for plans that are told to use it."""
     parser = Parser(
-        prog="stairwise calibrate",
-        description="Measure what work costs where Spark runs, in about a minute. Give the file to --constants.",
-        allow_abbrev=False,
+        "calibrate", "Measure what work costs where Spark runs, in about a minute. Give the file to --constants."
     )
     parser.add_argument("--out", metavar="FILE", type=Path, help="where to keep it (default: your settings)")
     parser.add_argument("--scratch", metavar="FOLDER", help="for tables of some MB, which stay (default: temporary)")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     add_place(parser)
-    given = parser.parse_args(arguments, namespace=CalibrateGiven())
+    given = parser.read(arguments, CalibrateGiven())
     if given.scratch is None and (given.remote or not (given.master or "local").startswith("local")):
         raise UsageError(
-            "calibrate needs --scratch there: a temporary folder of this machine is none of a cluster's.",
+            "calibrate needs --scratch: a cluster does not see the temporary folder of this machine.",
             hint="name a folder that the cluster writes to.",
         )
     file = given.out or place()
@@ -224,6 +224,8 @@ def _reported(given: Given, otherwise: Scope) -> int:
     """Do it, while saying how far it is, and say what was done."""
     started = time.monotonic()
     plan = planned(given.file, given.options())
+    if given.tiers:
+        _check_tiers(given, plan)
     from stairwise_spark import engine
     from stairwise_spark.session import open_session
     from stairwise_spark.terminal import Display, summary
@@ -245,39 +247,65 @@ def _reported(given: Given, otherwise: Scope) -> int:
     return 0
 
 
+def _check_tiers(given: Given, plan: Plan) -> None:
+    """Refuse what is no tier before Spark starts, if it is known already which plan rules the tables."""
+    from stairwise_spark.applied import known_here
+    from stairwise_spark.scope import check_tiers
+
+    ruling = known_here(plan) if given.session().is_still_to_start_here else None
+    if ruling is not None:
+        check_tiers(given.tiers, [step.tier.name for step in ruling.steps])
+
+
 def planned(file: str, options: Options) -> Plan:
     """The plan that a file holds, as ``stairwise plan --out`` wrote it, or the one for the declaration in it.
 
     Raises:
         CodecError: The file is no plan.
+        UsageError: It cannot be read, or is a plan of no declaration.
         DeclarationProblems: It is no declaration, or cannot be read.
     """
     if not file.endswith(".json"):
         return optimize(Rollup.from_file(file), options)
     try:
-        return decode_plan(Path(file).read_text(encoding="utf-8"))
+        plan = decode_plan(Path(file).read_text(encoding="utf-8"))
     except OSError as error:
-        raise UsageError(f"'{file}' cannot be read: {error.strerror}.", hint="check the path.") from error
+        raise UsageError(
+            f"plan '{file}': the file cannot be read ({error.strerror}).", hint="check the path."
+        ) from error
+    except UnicodeDecodeError as error:
+        raise CodecError(f"plan '{file}': the file is not UTF-8.", hint=HINT) from error
+    except CodecError as error:
+        raise CodecError(f"plan '{file}': {error.message.removeprefix('plan: ')}", hint=error.hint) from error
+    if plan.declaration is None:
+        message = f"plan '{file}': it was made of --windows, which say neither where rows are nor where they go."
+        raise UsageError(message, hint="make it of a declaration: stairwise plan FILE --out PLAN.")
+    return plan
 
 
 def _parser(name: str, description: str) -> Parser:
-    parser = Parser(prog=f"stairwise {name}", description=description, allow_abbrev=False)
+    parser = Parser(name, description)
     parser.add_argument("file", metavar="FILE", help="a declaration in YAML, or a plan in JSON")
     parser.add_argument("--start", metavar="T", type=instant, help="windows that end after this instant")
     parser.add_argument("--end", metavar="T", type=instant, help="and not after this one")
+    return parser
+
+
+def _add_common(parser: Parser) -> None:
+    """Add the options that run and backfill share, below their own."""
     parser.add_argument("--tiers", metavar="LIST", type=names, default=(), help="only these windows, by table name")
     parser.add_argument("--restate", action="store_true", help="make windows again that are there already")
     parser.add_argument("--dry-run", action="store_true", help="say what would be done, and do nothing")
     parser.add_argument(
-        "--apply-additive", action="store_true", help="before, add what a changed declaration has more, if nothing goes"
+        "--apply-additive", action="store_true", help="first apply a changed declaration, if it only adds"
     )
     parser.add_argument(
-        "--accept-deletes", action="store_true", help="though more windows lose all of their rows than is declared"
+        "--accept-deletes", action="store_true", help="let more windows become empty than the declaration allows"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument("--report", metavar="FOLDER", help="write the document there too, for others to read")
-    parser.add_argument("--debug", action="store_true", help="if it fails, print all that Spark said of it")
     add_constants(parser)
     add_place(parser)
-    parser.add_argument("--quick", action="store_true", help="start fast rather than run fast, for small work")
-    return parser
+    spark = parser.add_argument_group(SPARK)
+    spark.add_argument("--quick", action="store_true", help="start fast rather than run fast, for small work")
+    spark.add_argument("--debug", action="store_true", help="if it fails, print all that Spark said of it")

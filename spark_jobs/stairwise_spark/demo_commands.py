@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stairwise.arguments import Parser
+from stairwise.command_parser import Parser
 from stairwise.errors import UsageError
 from stairwise_spark.command_line import count
 
@@ -34,19 +34,18 @@ class Given(argparse.Namespace):
 def demo(arguments: Sequence[str]) -> int:
     """Show what Stairwise does with a year of trips."""
     parser = Parser(
-        prog="stairwise demo",
-        description="Take a year of trips through Airflow, Spark and Delta Lake, in a folder of its own: the plan, "
-        "history in one scan, a scheduled hour, late trips, a check against the raw rows, and the same without a plan.",
-        allow_abbrev=False,
+        "demo",
+        "Take a year of trips through Airflow, Spark and Delta Lake, in a folder of its own: the plan, history in one "
+        "scan, a scheduled hour, late trips, a check against the raw rows, and the same without a plan.",
     )
     parser.add_argument(
         "--dir", dest="folder", metavar="FOLDER", type=Path, default=Path("stairwise-demo"),
-        help="where all of it is (default: stairwise-demo); an earlier demo there is replaced",
+        help="replaces an earlier demo there (default: stairwise-demo)",
     )  # fmt: skip
     parser.add_argument("--rows", metavar="N", type=count, default=ROWS, help=f"trips of the year (default: {ROWS:,})")
     parser.add_argument("--ui", action="store_true", help="open Airflow with the history of an earlier demo in it")
     parser.add_argument("--port", metavar="N", type=count, default=8080, help="of --ui (default: 8080)")
-    given = parser.parse_args(arguments, namespace=Given())
+    given = parser.read(arguments, Given())
     _check(given)
     from stairwise_spark.demo_place import Place
 

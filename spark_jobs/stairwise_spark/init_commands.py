@@ -11,7 +11,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from stairwise.arguments import Parser, Place, add_place
+from stairwise.arguments import Place, add_place
+from stairwise.command_parser import Parser
 from stairwise.errors import UsageError
 
 _PATH = re.compile(r"[./~]|\w+:/|.*[/\\]")
@@ -44,17 +45,16 @@ class Given(Place):
 def init(arguments: Sequence[str]) -> int:
     """Write a first declaration for a table, and say what was guessed."""
     parser = Parser(
-        prog="stairwise init",
-        description="Write a first declaration for a table, from the names and types of its columns. No event is read. "
+        "init",
+        "Write a first declaration for a table, from the names and types of its columns. No event is read. "
         "Every guess is said, in the file and on standard error.",
-        allow_abbrev=False,
     )
     parser.add_argument("source", metavar="TABLE_OR_PATH", help="a table of the catalog, or a folder of files")
     parser.add_argument("--out", metavar="FILE", type=Path, help="where to write it (default: standard output)")
     parser.add_argument("--dag", metavar="FILE", type=Path, help="write a DAG that runs it, too; needs --out")
     parser.add_argument("--target", metavar="FOLDER", help="where the tables are to be (default: beside the source)")
     add_place(parser)
-    given = parser.parse_args(arguments, namespace=Given())
+    given = parser.read(arguments, Given())
     _check(given)
     _begin(given)
     return 0

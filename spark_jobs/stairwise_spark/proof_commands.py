@@ -14,8 +14,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from stairwise import Options, Rollup, optimize
-from stairwise.arguments import Parser, Place, add_place
+from stairwise.arguments import SPARK, Place, add_place
 from stairwise.codec import to_json
+from stairwise.command_parser import Parser
 from stairwise.errors import StairwiseError, UsageError
 from stairwise.instant import format_instant
 from stairwise.plan import Plan
@@ -58,7 +59,8 @@ def status(arguments: Sequence[str]) -> int:
     """Say how the tables stand, by metadata alone; the exit code says whether there are gaps, if that was asked."""
     parser = file_parser("status", "Say what is covered, missing, out of date and not sealed yet. Reads metadata only.")
     parser.add_argument("--fail-on-gaps", action="store_true", help="exit with 1 if a tier has a gap")
-    given = parser.parse_args(arguments, namespace=StatusGiven())
+    add_answer(parser)
+    given = parser.read(arguments, StatusGiven())
 
     def answer() -> int:
         plan, spark = given.plan(), given.session()
@@ -125,7 +127,8 @@ def verify(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--limit", metavar="N", type=count, default=1_000, help="tell so many differences at most (default: 1000)"
     )
-    given = parser.parse_args(arguments, namespace=VerifyGiven())
+    add_answer(parser)
+    given = parser.read(arguments, VerifyGiven())
 
     def answer() -> int:
         check, plan, spark = given.check(), given.plan(), given.session()
@@ -151,7 +154,8 @@ def why(arguments: Sequence[str]) -> int:
     parser = file_parser("why", "Say who wrote the windows that hold an instant, from what, and if they are sealed.")
     parser.add_argument("tier", metavar="TIER", help="the name of its table")
     parser.add_argument("instant", metavar="INSTANT", type=instant, help="such as 2024-01-31T06:00Z")
-    given = parser.parse_args(arguments, namespace=WhyGiven())
+    add_answer(parser)
+    given = parser.read(arguments, WhyGiven())
 
     def answer() -> int:
         plan, spark = given.plan(), given.session()
@@ -191,14 +195,17 @@ def maintain(arguments: Sequence[str]) -> int:
     parser = file_parser("maintain", "Compact what is sealed, and keep so many reports. Runs may go on meanwhile.")
     parser.add_argument("--vacuum", action="store_true", help="remove files that no recent version needs")
     parser.add_argument(
-        "--retain-hours", metavar="H", type=count, help="keep those of the last H hours (default: as the tables say)"
+        "--retain-hours", metavar="H", type=count, help="those of the last H hours stay (default: the table's)"
     )
     parser.add_argument(
-        "--force-short-retention", action="store_true", help="let H be shorter than what readers and runs are safe with"
+        "--force-short-retention", action="store_true", help="let H be shorter than readers and runs are safe with"
     )
-    parser.add_argument("--keep-reports", metavar="N", type=count, default=1_000, help="(default: 1000)")
+    parser.add_argument(
+        "--keep-reports", metavar="N", type=count, default=1_000, help="so many reports of runs stay (default: 1000)"
+    )
     parser.add_argument("--dry-run", action="store_true", help="say what would be done, and do nothing")
-    given = parser.parse_args(arguments, namespace=MaintainGiven())
+    add_answer(parser)
+    given = parser.read(arguments, MaintainGiven())
 
     def answer() -> int:
         upkeep, plan = given.upkeep(), given.plan()
@@ -237,9 +244,14 @@ def answered(given: Given, answer: Callable[[], int]) -> int:
 
 def file_parser(name: str, description: str) -> Parser:
     """The parser of a command that takes a declaration."""
-    parser = Parser(prog=f"stairwise {name}", description=description, allow_abbrev=False)
+    parser = Parser(name, description)
     parser.add_argument("file", metavar="FILE", help="a declaration in YAML")
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
-    parser.add_argument("--debug", action="store_true", help="if it fails, print all that Spark said of it")
-    add_place(parser)
     return parser
+
+
+def add_answer(parser: Parser) -> None:
+    """Add the options that all of these commands share, below their own."""
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    add_place(parser)
+    spark = parser.add_argument_group(SPARK)
+    spark.add_argument("--debug", action="store_true", help="if it fails, print all that Spark said of it")

@@ -19,10 +19,13 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 
 from stairwise.errors import UsageError
+from stairwise_spark.connecting import check_listening
 from stairwise_spark.errors import RunError, translating
 from stairwise_spark.jars import cache_folder, delta_jars, keep
 from stairwise_spark.versions import OLDEST_JAVA
 
+# Under spark-submit, or with settings of Hadoop's or Spark's own, a path may be one of another file system.
+_OTHERWISE = ("PYSPARK_GATEWAY_PORT", "HADOOP_CONF_DIR", "SPARK_CONF_DIR")
 _ZONE, _ANSI = "spark.sql.session.timeZone", "spark.sql.ansi.enabled"
 _SEMANTICS = {_ZONE: "UTC", _ANSI: "true"}
 # Delta works out the state of a table in 50 tasks by default, does it again for the checksum of a commit, which takes
@@ -112,6 +115,19 @@ class SessionOptions:
         for key, needed in _SEMANTICS.items():
             if problem := _problem(key, given.get(key, needed)):
                 raise UsageError(problem, hint="leave it out.")
+
+    @property
+    def server(self) -> str | None:
+        """The Spark Connect server, as somebody asks for it here or in the environment; None: there is none."""
+        return self.remote or (None if self.master else os.environ.get("SPARK_REMOTE"))
+
+    @property
+    def is_still_to_start_here(self) -> bool:
+        """Whether Java is not running yet, and will be on this machine, so that a path is one of its files for sure."""
+        is_elsewhere = self.server is not None or any(name in os.environ for name in _OTHERWISE)
+        is_other = any(key.endswith("fs.defaultFS") for key, _ in self.conf)
+        is_local = (self.master or "local").startswith("local")
+        return is_local and not is_elsewhere and not is_other and SparkSession.getActiveSession() is None
 
 
 def open_session(options: SessionOptions) -> SparkSession:
@@ -219,9 +235,9 @@ def _opened(options: SessionOptions) -> SparkSession:
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
     builder = SparkSession.Builder()
     settings = _SEMANTICS | _LITTLE_ADO | _PLAIN_FILES
-    remote = options.remote or (None if options.master else os.environ.get("SPARK_REMOTE"))
-    if remote is not None:
-        builder = builder.remote(remote)
+    if options.server is not None:
+        check_listening(options.server)
+        builder = builder.remote(options.server)
     elif "PYSPARK_GATEWAY_PORT" in os.environ:
         # Under spark-submit, which has started the JVM with settings of its own.
         settings |= {"spark.master": options.master} if options.master else {}

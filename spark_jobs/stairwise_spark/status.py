@@ -15,13 +15,13 @@ from stairwise.json_fields import Json
 from stairwise.plan import Plan, Step
 from stairwise.windowing import Interval, windows_at, windows_ending
 from stairwise_spark.contents import Entry, LogFiles, Part, contents, entries, log_files, together
-from stairwise_spark.coverage import Coverage, trusted
+from stairwise_spark.coverage import Coverage, expired, trusted
 from stairwise_spark.due import BEGINNING
 from stairwise_spark.errors import RunError, SourceError, translating
 from stairwise_spark.expressions import direct
 from stairwise_spark.shapes import is_object
 from stairwise_spark.source import open_source
-from stairwise_spark.target import Target, doubtful, expired, older
+from stairwise_spark.target import Target, doubtful, older
 
 """Where a range begins that holds everything until its end."""
 

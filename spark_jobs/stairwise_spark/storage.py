@@ -330,7 +330,7 @@ class Storage:
             found = logs(since, with_files=with_files)
         if found is None:
             raise RunError(
-                f"rollup {self.rollup.name}: a table of it is not there any more.", hint="run again, which makes it."
+                f"rollup '{self.rollup.name}': a table of it is not there any more.", hint="run again, which makes it."
             )
         return found
 
@@ -348,7 +348,7 @@ class Storage:
         self._tables.clear()
         self.find()
         if not self._read_logs(self.tables(), summaries):
-            raise BusyError(f"rollup {self.rollup.name}: somebody replaces its tables.", hint="run again.")
+            raise BusyError(f"rollup '{self.rollup.name}': somebody replaces its tables.", hint="run again.")
 
     def _look_again(self, summaries: Sequence[Summary]) -> bool:
         """What is known now, if all the tables are still those that were there before."""

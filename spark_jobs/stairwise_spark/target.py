@@ -14,7 +14,7 @@ from stairwise.rollup import Rollup
 from stairwise.tiers import Kind
 from stairwise.windowing import Interval
 from stairwise_spark.applied import going_on
-from stairwise_spark.coverage import DOUBTFUL, EXPIRED, Coverage, State
+from stairwise_spark.coverage import DOUBTFUL, Coverage, State
 from stairwise_spark.errors import translating
 from stairwise_spark.spans import joined
 from stairwise_spark.storage import Storage
@@ -84,11 +84,6 @@ class Target:
         if tiers:
             return tuple(known[name] for name in dict.fromkeys(tiers))
         return tuple(step for step in self.plan.steps if helpers or step.tier.kind is Kind.DECLARED)
-
-
-def expired(coverage: Coverage) -> tuple[Interval, ...]:
-    """The ranges whose rows were kept as long as was declared, and are gone."""
-    return tuple(Interval(each.start, each.end) for each in coverage.stretches if each.version == EXPIRED)
 
 
 def doubtful(coverage: Coverage) -> tuple[Interval, ...]:

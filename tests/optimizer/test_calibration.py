@@ -88,7 +88,7 @@ def test_only_a_file_that_was_named_counts(monkeypatch: pytest.MonkeyPatch, file
         ({"where": 7}, "'where' is not a text."),
         ({"at": "soon"}, "instant 'soon': it is neither a date nor a date with a time in whole seconds and a zone."),
         ({"constants": None}, "'constants' is not an object."),
-        ({"constants": {}}, "'constants.scan_row' is not a number."),
+        ({"constants": {}}, "'constants.scan_row' is missing."),
         ({"constants": KNOWN | {"commit": -1}}, "constant commit: -1.0: a number from 0 up is needed."),
         ({"constants": KNOWN | {"commit": 10**400}}, "'constants.commit' is not a number of at most 2e+308."),
         ({"constants": KNOWN | {"partition_rows": 0.5}}, "'constants.partition_rows' is not a whole number."),
@@ -115,7 +115,8 @@ def test_a_file_that_is_no_document_or_not_there_is_refused(file: Path) -> None:
         read_calibration(file)
     assert str(missing.value) == (
         f"constants '{file}': the file cannot be read (No such file or directory). "
-        "Hint: stairwise calibrate writes one, and default stands for those of this version."
+        "Hint: stairwise calibrate writes one; --constants or $STAIRWISE_CONSTANTS names it, "
+        "or default, for those of this version."
     )
 
 

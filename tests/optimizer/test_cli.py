@@ -75,7 +75,7 @@ def test_without_arguments_it_shows_what_there_is(capsys: pytest.CaptureFixture[
 
 def test_the_help_of_plan_names_every_option(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        main(["plan", "--help"])
+        main(["plan", "--help-all"])
     assert ended.value.code == 0
     text = capsys.readouterr().out
     options = "windows aggregate json out svg rows-per-day distinct-keys tiers algorithm cost-model eta semantics"
@@ -85,6 +85,7 @@ def test_the_help_of_plan_names_every_option(capsys: pytest.CaptureFixture[str])
 
 def test_it_knows_its_version(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     assert answered(capsys, "--version").startswith("stairwise ")
+    assert answered(capsys, "-V") == answered(capsys, "--version")
     monkeypatch.setattr(sys, "path", [])
     monkeypatch.setattr(sys, "meta_path", [])
     assert answered(capsys, "--version") == "stairwise (not installed)\n"
@@ -346,6 +347,7 @@ def test_no_line_is_no_document(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
 # ---- what is wrong
 
 SEE = "Hint: see stairwise plan --help."
+FIRST = "Hint: write the command first, and then its options."
 WINDOWS = ("plan", "--windows", "5m")
 NO_SPARK = "plan needs no Spark. Hint: leave it out, or add --measure."
 NO_COUNT = "not a whole number above 0 of at most 18 digits"
@@ -359,14 +361,16 @@ BOTH = "or --windows, not both. Hint: leave one out, and quote a list of windows
             ["tabulate", "a.yaml"],
             (
                 "there is no command 'tabulate'. "
-                f"Hint: so far there are {', '.join(sorted(('plan', *ENGINE_COMMANDS, *OWN_COMMANDS)))}."
+                f"Hint: there are {', '.join(sorted(('plan', *ENGINE_COMMANDS, *OWN_COMMANDS)))}."
             ),
         ),
         (["rum", "a.yaml"], "there is no command 'rum'. Hint: did you mean 'run'?"),
         (["trips.yaml"], "there is no command 'trips.yaml'. Hint: try stairwise plan trips.yaml."),
-        (["--windows", "5m"], "there is no command before '--windows'. Hint: write stairwise plan first."),
-        (["--windows=5m"], "there is no command before '--windows=5m'. Hint: write stairwise plan first."),
-        (["--colour"], "there is no option '--colour'. Hint: see stairwise plan --help."),
+        (["version"], "there is no command 'version'. Hint: did you mean '--version'?"),
+        (["help", "rum"], "there is no command 'rum'. Hint: did you mean 'run'?"),
+        (["--windows", "5m"], f"there is no command before '--windows'. {FIRST}"),
+        (["--windows=5m"], f"there is no command before '--windows=5m'. {FIRST}"),
+        (["--verison"], "there is no command before '--verison'. Hint: did you mean --version?"),
         (["plan"], 'plan needs a FILE or --windows. Hint: try stairwise plan --windows "5m, 1h".'),
         (["plan", "--mesure", "a.yaml"], "there is no option '--mesure'. Hint: did you mean --measure?"),
         ([*WINDOWS, "--measure"], "--measure looks at a source, and --windows have none. Hint: give a FILE."),
@@ -374,15 +378,26 @@ BOTH = "or --windows, not both. Hint: leave one out, and quote a list of windows
             ["plan", "a.yaml", "--measure", "--cost-model", "paper"],
             "--measure: the paper's cost model asks nothing of the source. Hint: leave one of the two out.",
         ),
+        ([*WINDOWS, "--drift"], "--drift looks at tables, and --windows have none. Hint: give a FILE."),
+        (
+            ["plan", "a.yaml", "--drift", "--rows-per-day", "9"],
+            "--drift and --rows-per-day: it counts what there is, and plans by that. Hint: leave --rows-per-day out.",
+        ),
         (["plan", "--spark-conf", "a.b=c", "a.yaml"], f"--spark-conf: {NO_SPARK}"),
         (["plan", "a.yaml", "--master=local[2]"], f"--master: {NO_SPARK}"),
         ([*WINDOWS, "--remote", "sc://host"], f"--remote: {NO_SPARK}"),
-        (["plan", "a.yaml", "--spark-conf", "=c"], f"argument --spark-conf: '=c' is not KEY=VALUE. {SEE}"),
-        (["--remote", "sc://host"], "there is no command before '--remote'. Hint: write stairwise plan first."),
+        (
+            ["plan", "a.yaml", "--spark-conf", "=c"],
+            "--spark-conf: '=c' is not KEY=VALUE. Hint: write such as spark.driver.memory=4g.",
+        ),
+        (["plan", "--colour"], f"there is no option '--colour'. {SEE}"),
         (["plan", "--window", "5m"], "there is no option '--window'. Hint: did you mean --windows?"),
         (["plan", "--row-per-day=5"], "there is no option '--row-per-day=5'. Hint: did you mean --rows-per-day?"),
-        (["plan", "--windows"], f"argument --windows: expected one argument. {SEE}"),
+        (["plan", "--windows"], f"--windows needs a value: --windows LIST. {SEE}"),
         (["plan", "a.yaml", "b.yaml"], "'b.yaml' is one argument too many. Hint: quote what belongs together."),
+        (["plan", "a.yaml", "b c"], "'b c' is one argument too many. Hint: quote what belongs together."),
+        (["plan", "a.yaml", "--drift=yes"], f"--drift takes no value, and has 'yes'. {SEE}"),
+        (["plan", ""], "FILE is empty. Hint: a variable of the shell may not be set."),
         (["plan", "--windows", "5m,", "1h"], f"plan takes a FILE (here '1h') {BOTH}"),
         (["plan", "a.yaml", "--windows", "-"], f"plan takes a FILE (here 'a.yaml') {BOTH}"),
         (
@@ -406,25 +421,25 @@ BOTH = "or --windows, not both. Hint: leave one out, and quote a list of windows
         ),
         ([*WINDOWS, "--aggregate", ""], "aggregate '': it is empty. Hint: name one, such as sum."),
         ([*WINDOWS, "--aggregate", " "], "aggregate ' ': it is empty. Hint: name one, such as sum."),
-        ([*WINDOWS, "--eta", "0"], f"argument --eta: '0' is {NO_COUNT}. {SEE}"),
-        ([*WINDOWS, "--eta", "1e3"], f"argument --eta: '1e3' is {NO_COUNT}. {SEE}"),
+        ([*WINDOWS, "--eta", "0"], f"--eta: '0' is {NO_COUNT}. {SEE}"),
+        ([*WINDOWS, "--eta", "1e3"], f"--eta: '1e3' is {NO_COUNT}. {SEE}"),
         (
             [*WINDOWS, "--rows-per-day", "9" * 19],
-            f"argument --rows-per-day: '{'9' * 19}' is {NO_COUNT}. {SEE}",
+            f"--rows-per-day: '{'9' * 19}' is {NO_COUNT}. {SEE}",
         ),
         (
             [*WINDOWS, "--distinct-keys=-1"],
-            f"argument --distinct-keys: '-1' is {NO_COUNT}. {SEE}",
+            f"--distinct-keys: '-1' is {NO_COUNT}. {SEE}",
         ),
-        ([*WINDOWS, "--tiers", "all"], f"argument --tiers: 'all' is not one of composite, factor, none. {SEE}"),
+        ([*WINDOWS, "--tiers", "all"], f"--tiers: 'all' is not one of composite, factor, none. {SEE}"),
         (
             [*WINDOWS, "--algorithm", "paper-2"],
-            f"argument --algorithm: 'paper-2' is not one of best, paper-1, paper-3, unshared. {SEE}",
+            f"--algorithm: 'paper-2' is not one of best, paper-1, paper-3, unshared. {SEE}",
         ),
-        ([*WINDOWS, "--cost-model", "s"], f"argument --cost-model: 's' is not one of batch, paper. {SEE}"),
+        ([*WINDOWS, "--cost-model", "s"], f"--cost-model: 's' is not one of batch, paper. {SEE}"),
         (
             [*WINDOWS, "--semantics", "holistic"],
-            f"argument --semantics: 'holistic' is not one of disjoint, overlapping. {SEE}",
+            f"--semantics: 'holistic' is not one of disjoint, overlapping. {SEE}",
         ),
     ],
 )  # fmt: skip
@@ -439,7 +454,7 @@ def test_a_wrong_command_is_a_document_if_asked_for(capsys: pytest.CaptureFixtur
     assert document(captured.out) == {
         "schema": "stairwise.error/1",
         "kind": "usage",
-        "message": "argument --tiers: 'all' is not one of composite, factor, none.",
+        "message": "--tiers: 'all' is not one of composite, factor, none.",
         "hint": "see stairwise plan --help.",
         "data": {},
     }
@@ -497,13 +512,17 @@ def test_a_problem_without_a_place_has_none(capsys: pytest.CaptureFixture[str], 
 
 @pytest.mark.parametrize(
     ("name", "reason"),
-    [("", "Is a directory"), ("/none.yaml", "No such file or directory"), ("/a\0b", "embedded null byte")],
+    [
+        ("", "(Is a directory). Hint: name a file in it."),
+        ("/none.yaml", "(No such file or directory). Hint: check the path."),
+        ("/a\0b", "(embedded null byte). Hint: check the path."),
+    ],
 )
 def test_a_file_that_cannot_be_read_is_refused(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str, reason: str
 ) -> None:
     path = f"{tmp_path}{name}"
-    assert refused(capsys, "plan", path) == f"{path}: the file cannot be read ({reason}). Hint: check the path.\n"
+    assert refused(capsys, "plan", path) == f"{path}: the file cannot be read {reason}\n"
 
 
 def test_a_file_without_permission_is_refused(capsys: pytest.CaptureFixture[str], declaration: Path) -> None:

@@ -342,7 +342,7 @@ def test_a_value_that_cannot_be_is_refused(path: str, value: Json, message: str)
 
 @pytest.mark.parametrize("path", ["schema", "rollup", "tiers", "cost", "horizon", "notes", "semantics", "algorithm"])
 def test_a_field_that_is_missing_is_refused(path: str) -> None:
-    with pytest.raises(CodecError, match=f"^plan: '{path}' is not "):
+    with pytest.raises(CodecError, match=f"^plan: '{path}' is missing[.] Hint: "):
         decode_plan(json.dumps({name: value for name, value in SHARED.items() if name != path}))
 
 

@@ -117,10 +117,17 @@ def on_a_terminal(command: list[str], typed: list[str], awaited: list[str], fold
     return shown
 
 
-def test_another_shell_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["completion", "tcsh"]) == 2
-    told = "argument SHELL: 'tcsh' is not one of bash, zsh, fish. Hint: see stairwise completion --help."
-    assert capsys.readouterr().err == f"stairwise: {told}\n"
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["tcsh"], "SHELL: 'tcsh' is not one of bash, zsh, fish. Hint: see stairwise completion --help."),
+        (["bsh"], "SHELL: 'bsh' is not one of bash, zsh, fish. Hint: did you mean bash?"),
+        ([], 'completion needs a SHELL. Hint: try eval "$(stairwise completion bash)".'),
+    ],
+)
+def test_another_shell_is_refused(arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", *arguments]) == 2
+    assert capsys.readouterr().err == f"stairwise: {text}\n"
 
 
 @pytest.mark.parametrize("shell", SHELLS)

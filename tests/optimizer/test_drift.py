@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 
 from stairwise import optimize
 from stairwise.aggregate import Aggregate
+from stairwise.cli import main
 from stairwise.codec import decode_plan, encode_plan, to_json
 from stairwise.drift import Counted, Part, drifted, encode_drift, explain_drift
 from stairwise.errors import UsageError
@@ -209,7 +212,7 @@ def test_what_cannot_drift_is_refused() -> None:
     typed = plan_workload(Workload.of_windows(["5m"], "sum", Estimates()), Options())
     no_rows = "the cost model of the papers counts no rows, so nothing can be off. Hint: plan with --cost-model batch."
     for plan, how, text in (
-        (typed, Options(), "plan 'windows' is for no declaration, so no run has filled its tiers."),
+        (typed, Options(), "plan 'windows' is for no declaration, so no run has filled its tiers. Hint: plan a FILE."),
         (optimize(asked), Options(pricing=Pricing.PAPER), no_rows),
         (optimize(asked, Options(pricing=Pricing.PAPER)), Options(), no_rows),
         (
@@ -223,7 +226,10 @@ def test_what_cannot_drift_is_refused() -> None:
         assert str(error.value) == text
     with pytest.raises(UsageError) as error:
         drifted(optimize(asked), Counted(span=SPAN, tiers={"1h": 3}))
-    assert str(error.value) == "plan 'trips': there is no tier '1h' in it, but it was counted."
+    assert (
+        str(error.value)
+        == "plan 'trips': there is no tier '1h' in it, but it was counted. Hint: count the tables of this plan."
+    )
 
 
 @settings(max_examples=40)
@@ -246,3 +252,32 @@ def test_drift_is_told_of_any_plan(asked: Rollup, how: Options, events: float, t
         assert part.is_off == (not 1 / 1.2 < times < 1.2) or times == pytest.approx(1.2)
     assert to_json(encode_drift(drift))
     assert explain_drift(drift).count("\n") == len(drift.parts) + 5 + (drift.saving > 0) + drift.pays
+
+
+# ---- the way to the engine
+
+
+def test_the_command_line_asks_the_engine_what_tables_hold(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    plan = optimize(declared(*WINDOWS))
+    counted = Counted(span=SPAN, tiers=as_predicted(plan), events=10_000_000, keys=100)
+    asked: list[object] = []
+
+    def count(
+        rollup: Rollup, *, master: str | None, remote: str | None, conf: tuple[tuple[str, str], ...]
+    ) -> tuple[Plan, Counted]:
+        asked.append((rollup.name, master, remote, conf))
+        return plan, counted
+
+    def entry_points(group: str, name: str) -> tuple[SimpleNamespace, ...]:
+        return (SimpleNamespace(load=lambda: count),) if (group, name) == ("stairwise.engine", "counted") else ()
+
+    monkeypatch.setattr("importlib.metadata.entry_points", entry_points)
+    file = tmp_path / "trips.yaml"
+    file.write_text(declared(*WINDOWS).to_yaml(), encoding="utf-8")
+    assert main(["plan", str(file), "--drift", "--remote", "sc://host"]) == 0
+    assert capsys.readouterr().out == explain_drift(drifted(plan, counted))
+    assert main(["plan", str(file), "--drift", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == json.loads(to_json(encode_drift(drifted(plan, counted))))
+    assert asked == [("trips", None, "sc://host", ()), ("trips", None, None, ())]

@@ -48,7 +48,7 @@ UNITS = "is not a unit (the units are w, d, h, m and s)."
         ("  ", "there is nothing to read.", "try 5m, 1h30m or 1d."),
         ("30", "a number needs a unit (w, d, h, m or s).", "try 30s, 30m or 30h."),
         ("12345678", "a number needs a unit (w, d, h, m or s).", "try 30s, 30m or 30h."),
-        ("-5m", "a duration cannot be negative.", ""),
+        ("-5m", "a duration cannot be negative.", "leave the sign out."),
         ("five minutes", "it is not whole numbers with units (w, d, h, m, s).", "try 5m, 1h30m or 1d."),
         ("5m foo", "it is not whole numbers with units (w, d, h, m, s).", "try 5m, 1h30m or 1d."),
         ("\uff15m", "it is not whole numbers with units (w, d, h, m, s).", "try 5m, 1h30m or 1d."),
@@ -70,7 +70,7 @@ UNITS = "is not a unit (the units are w, d, h, m and s)."
         ("1M", f"'M' {UNITS}", "try 1m for a minute; a month has no fixed length."),
         ("1mo", f"'mo' {UNITS}", "try 5m, 1h30m or 1d."),
         ("10ms", f"'ms' {UNITS}", "try 5m, 1h30m or 1d."),
-        ("999999999999d", "it is longer than 10,000 years (316224000000 s).", ""),
+        ("999999999999d", "it is longer than 10,000 years (316224000000 s).", "write a shorter one."),
     ],
 )
 def test_refuses(text: str, rule: str, hint: str) -> None:
@@ -85,7 +85,8 @@ def test_refuses_a_length_out_of_bounds(seconds: int) -> None:
     with pytest.raises(DurationError) as caught:
         Duration(seconds)
     assert str(caught.value) == (
-        f"duration of {seconds} s: a duration lies between 0 s and 10,000 years (316224000000 s)."
+        f"duration of {seconds} s: a duration lies between 0 s and 10,000 years (316224000000 s). "
+        "Hint: give a number of seconds between them."
     )
 
 

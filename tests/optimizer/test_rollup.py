@@ -382,7 +382,7 @@ def test_a_directory_beside_the_source_is_none_of_its_own() -> None:
     ("path", "error"),
     [
         ("missing.yaml", "the file cannot be read (No such file or directory). Hint: check the path."),
-        (".", "the file cannot be read (Is a directory). Hint: check the path."),
+        (".", "the file cannot be read (Is a directory). Hint: name a file in it."),
         ("a\0b", "the file cannot be read (embedded null byte). Hint: check the path."),
     ],
 )

@@ -364,7 +364,7 @@ def test_refuses(text: str, rule: str, hint: str) -> None:
             "5 minutes",
             "duration '5 minutes': units are one letter (w, d, h, m, s), next to their number. Hint: try 5m.",
         ),
-        ("-5m", "duration '-5m': a duration cannot be negative."),
+        ("-5m", "duration '-5m': a duration cannot be negative. Hint: leave the sign out."),
         (
             "1h offset 1 day",
             "duration '1 day': units are one letter (w, d, h, m, s), next to their number. Hint: try 1d.",

@@ -58,6 +58,6 @@ def test_they_stand_beside_those_of_this_version() -> None:
 def test_a_cluster_needs_a_folder_of_its_own(where: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["calibrate", *where]) == 2
     assert capsys.readouterr().err == (
-        "stairwise: calibrate needs --scratch there: a temporary folder of this machine is none of a cluster's. "
+        "stairwise: calibrate needs --scratch: a cluster does not see the temporary folder of this machine. "
         "Hint: name a folder that the cluster writes to.\n"
     )

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from stairwise import Rollup, optimize
 from stairwise.cli import main
+from stairwise.codec import encode_plan, to_json
+from stairwise.rollup import Estimates
 from stairwise_spark.storage import Storage
 
 pytestmark = pytest.mark.spark
@@ -90,6 +97,7 @@ def test_json_is_one_document_and_nothing_else(file: str, tmp_path: Path, capsys
         "rollup": done["rollup"],
         "run_id": json.loads(capsys.readouterr().out)["run_id"],
         "tiers": {name: [span, ["2024-01-01T08:00:00Z", "2024-01-01T09:00:00Z"]] for name in ("1h", "4h")},
+        "expired": {},
     }
 
 
@@ -144,57 +152,59 @@ def test_what_fails_says_where(
     assert any("ArithmeticException" in line for line in trace)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        (
-            ["run", "FILE", "--start", "2024-01-01"],
-            "run takes --start only together with --end. Hint: add --end, or leave both out.",
-        ),
-        (
-            ["run", "FILE", "--start", "2024-01-01", "--end", "2024-01-02", "--since", "2024-01-01"],
-            "run takes --start or --since, not both. Hint: leave out one of them.",
-        ),
-        (
-            ["backfill", "FILE", "--start", "2024-01-01"],
-            "backfill takes --start and --end together, or neither. Hint: add the other one.",
-        ),
-        (
-            ["run", "FILE", "--start", "2024-01-02", "--end", "2024-01-01"],
-            (
-                "the range from 2024-01-02T00:00:00Z to 2024-01-01T00:00:00Z is empty. "
-                "Hint: let --end be later than --start."
-            ),
-        ),
-        (
-            ["run", "FILE", "--start", "2024-01-02T12:00", "--end", "2024-01-03"],
-            (
-                "argument --start: instant '2024-01-02T12:00': a time of day needs a zone. Try 2024-01-02T12:00Z. "
-                "Hint: see stairwise run --help."
-            ),
-        ),
-        (["run", "FILE", "--strt", "2024-01-02"], "there is no option '--strt'. Hint: did you mean --start?"),
-        (["run", "FILE", "--zzz"], "there is no option '--zzz'. Hint: see stairwise run --help."),
-        (["run", "FILE", "FILE"], "'FILE' is one argument too many. Hint: quote what belongs together."),
-        (
-            ["backfill", "FILE", "--chunk", "0s"],
-            "argument --chunk: '0s' is no time at all. Hint: see stairwise backfill --help.",
-        ),
-        (
-            ["backfill", "FILE", "--spark-conf", "spark.x"],
-            "argument --spark-conf: 'spark.x' is not KEY=VALUE. Hint: see stairwise backfill --help.",
-        ),
-        (
-            ["backfill", "FILE", "--tiers", "1h, 5h"],
-            "there is no tier '5h'. Hint: there are 1h, 4h.",
-        ),
-    ],
-)
-def test_what_cannot_be_meant_is_refused(
-    arguments: list[str], text: str, file: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main([file if word == "FILE" else word for word in arguments]) == 2
-    assert capsys.readouterr().err == f"stairwise: {text.replace('FILE', file)}\n"
+def test_a_tier_that_is_not_there_is_refused(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["backfill", file, "--tiers", "1h, 5h"]) == 2
+    assert capsys.readouterr().err == "stairwise: there is no tier '5h'. Hint: there are 1h, 4h.\n"
+
+
+DECLARED = """\
+rollup: trips
+source: {path: trips, time: at}
+keys: [zone]
+aggregates: {trips: count()}
+windows: [40m, 1h]
+target: tables
+"""
+HELPER = "cut_f445c839"
+
+
+def without_java(folder: Path, tiers: str, declared: str = DECLARED, **environment: str) -> tuple[int, str]:
+    """The exit code of a run where Spark cannot start, and what it says."""
+    file = folder / "trips.yaml"
+    file.write_text(declared, encoding="utf-8")
+    command = [str(Path(sys.executable).with_name("stairwise")), "run", str(file), "--tiers", tiers]
+    settings = {**os.environ, "JAVA_HOME": str(folder / "none"), **environment}
+    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=folder, env=settings)
+    return done.returncode, done.stderr
+
+
+def test_what_is_no_tier_is_refused_before_java_starts(tmp_path: Path) -> None:
+    needs_java = 3, f"Spark needs Java, and there is none at {tmp_path}/none/bin/java, where JAVA_HOME says."
+
+    def outcome(*arguments: str, **environment: str) -> tuple[int, str]:
+        code, said = without_java(tmp_path, *arguments, **environment)
+        return code, said.removeprefix("stairwise: ").partition(" Hint: install")[0]
+
+    assert outcome("40m,2h") == (2, "there is no tier '2h'. Hint: there are 40m, 1h.\n")
+    assert outcome("40m") == needs_java
+    # Where tables are elsewhere, the plan that rules them may know it.
+    for place in ("s3://lake/tables", "file:/lake/tables", "{catalog: lake.tables}"):
+        assert outcome("2h", DECLARED.replace("target: tables", f"target: {place}")) == needs_java
+    assert outcome("2h", HADOOP_CONF_DIR=str(tmp_path)) == needs_java
+
+    rollup = Rollup.from_yaml(DECLARED)
+    running = optimize(replace(rollup, estimates=Estimates(rows_per_day=1_000_000_000, distinct_keys=20_000)))
+    assert HELPER in {step.tier.name for step in running.steps} - {step.tier.name for step in optimize(rollup).steps}
+    kept = tmp_path / "tables" / "_stairwise" / "plan.json"
+    kept.parent.mkdir(parents=True)
+    assert outcome("2h") == needs_java
+    kept.write_text(to_json(encode_plan(running)), encoding="utf-8")
+    assert outcome(HELPER) == needs_java
+    assert outcome("2h") == (2, f"there is no tier '2h'. Hint: there are {HELPER}, 40m, 1h.\n")
+    # What is declared now takes other tables: that is what the run has to say.
+    assert outcome("2h", DECLARED.replace("count()", "count(at)")) == needs_java
+    kept.write_text("{", encoding="utf-8")
+    assert outcome("2h") == needs_java
 
 
 def test_a_column_that_is_not_there_is_exit_code_2(file: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from stairwise.errors import UsageError
+from stairwise_spark.connecting import check_listening
 from stairwise_spark.errors import RunError
 from stairwise_spark.session import SessionOptions, open_session
 
@@ -67,6 +72,77 @@ def test_a_place_that_is_none_is_refused_before_java_starts(master: str | None, 
 )
 def test_places_that_spark_knows_are_left_to_it(master: str) -> None:
     assert SessionOptions(master=master).master == master
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    """A port of this machine at which nobody listens."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield int(taken.getsockname()[1])
+
+
+def nobody(address: str, why: str = "Connection refused") -> str:
+    return (
+        f"remote sc://{address}: a server of Spark Connect has to listen there, and nobody answers ({why}). "
+        "Hint: start it, or correct the address; without a port, 15002 is meant."
+    )
+
+
+def test_a_server_that_is_not_there_fails_at_once(port: int, tmp_path: Path) -> None:
+    declared = tmp_path / "trips.yaml"
+    declared.write_text(
+        "rollup: trips\nsource: {path: trips, time: at}\naggregates: {trips: count()}\nwindows: [1h]\ntarget: tables\n"
+    )
+    began = time.monotonic()
+    program = str(Path(sys.executable).with_name("stairwise"))
+    command = [program, "run", str(declared), "--remote", f"sc://127.0.0.1:{port}/;token=me"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (3, f"stairwise: {nobody(f'127.0.0.1:{port}')}\n")
+    assert time.monotonic() - began < 30  # most of it to load Python's modules
+
+
+@pytest.mark.parametrize("rest", ["", "/", "/;use_ssl=true;token=me"])
+def test_a_server_is_looked_for_where_it_would_listen(port: int, rest: str) -> None:
+    with pytest.raises(RunError) as raised:
+        check_listening(f"sc://127.0.0.1:{port}{rest}")
+    assert str(raised.value) == nobody(f"127.0.0.1:{port}")
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        check_listening(f"sc://localhost:{server.getsockname()[1]}{rest}")
+
+
+def test_a_server_may_have_an_address_of_version_6() -> None:
+    with closing(socket.create_server(("::1", 0), family=socket.AF_INET6)) as server:
+        address = f"[::1]:{server.getsockname()[1]}"
+        check_listening(f"sc://{address}")
+    with pytest.raises(RunError) as raised:
+        check_listening(f"sc://{address}")
+    assert str(raised.value) == nobody(address)
+
+
+def test_a_server_that_no_name_server_knows_is_said() -> None:
+    with pytest.raises(
+        RunError, match=r"^remote sc://no\.such\.host\.invalid:15002: .* nobody answers \(.+\)\."
+    ) as raised:
+        check_listening("sc://no.such.host.invalid/;use_ssl=true")
+    assert raised.value.exit_code == 3
+
+
+@pytest.mark.parametrize("remote", ["local[2]", "sc://", "sc://host:port"])
+def test_addresses_that_name_no_server_are_left_to_spark(remote: str) -> None:
+    check_listening(remote)
+
+
+def test_behind_a_proxy_it_is_the_proxy_that_looks(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("grpc_proxy", "https_proxy", "http_proxy", "no_grpc_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("https_proxy", "http://proxy.test:3128")
+    check_listening(f"sc://127.0.0.1:{port}")
+    monkeypatch.setenv("no_proxy", "example.test, 127.0.0.1")
+    with pytest.raises(RunError):
+        check_listening(f"sc://127.0.0.1:{port}")
+    monkeypatch.setenv("no_grpc_proxy", "example.test")
+    check_listening(f"sc://127.0.0.1:{port}")
 
 
 @pytest.mark.parametrize(
