@@ -18,14 +18,11 @@ from stairwise.codec import decode_plan
 from stairwise.declared import Catalog
 from stairwise.errors import StairwiseError
 from stairwise.plan import Plan
-from stairwise.windowing import Interval
-from stairwise_airflow.reports import Report, covered
+from stairwise_airflow.reports import Covered, Report
 from stairwise_airflow.timeline import Coverage, coverages
 
 MOST_REPORTS = 1_000  # six weeks of hours: whoever waits for all reports of years waits for ten seconds
 _MOST_BYTES = 4_000_000  # of a file: a plan of a thousand tiers has a quarter of it
-
-_Covered = tuple[tuple[str, tuple[Interval, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +34,8 @@ class History:
         plan: The plan that its tables were filled by; without one, the one that the next run would make.
         reports: Of its newest runs, the oldest first.
         runs: So many runs have left a report.
-        tiers: What runs have written of each tier of the plan.
+        tiers: What runs have written of each tier of the plan, and is there.
+        earliest: When the earliest events happened that reports tell of; None: they tell of none.
         knows_before: Whether that is so of runs too of which no report is here.
         problem: Why the target cannot be read from here; empty if it can.
     """
@@ -47,6 +45,7 @@ class History:
     reports: tuple[Report, ...]
     runs: int
     tiers: Mapping[str, Coverage]
+    earliest: int | None
     knows_before: bool
     problem: str
 
@@ -80,6 +79,7 @@ def _told(rollup: Rollup, told: Iterable[object], problem: str) -> History:
         reports=reports,
         runs=len(reports),
         tiers=coverages(reports, _tiers(plan)),
+        earliest=_earliest(reports),
         knows_before=False,
         problem=problem,
     )
@@ -89,15 +89,17 @@ def _left(rollup: Rollup, folder: Path, files: Sequence[str]) -> History:
     plan = _kept_plan(folder / "plan.json")
     if plan is None or plan.declaration is None or plan.declaration.windows != rollup.windows:
         plan = _planned(rollup)
-    before = _kept_coverage(folder / "covered.json")
-    reports, tiers = _kept_reports(tuple(files[-MOST_REPORTS:]), _tiers(plan), before)
+    told = _kept_coverage(folder / "covered.json")
+    reports, tiers = _kept_reports(tuple(files[-MOST_REPORTS:]), _tiers(plan), told)
+    oldest = [_kept_report(file) for file in files[:1]]
     return History(
         rollup=rollup,
         plan=plan,
         reports=reports,
         runs=len(files),
         tiers=tiers,
-        knows_before=before is not None,
+        earliest=_earliest([*(each for each in oldest if each is not None), *reports]),
+        knows_before=told is not None,
         problem="",
     )
 
@@ -125,6 +127,10 @@ def _files(folder: Path) -> list[str]:
     return files
 
 
+def _earliest(reports: Iterable[Report]) -> int | None:
+    return min((each.earliest for each in reports if each.earliest is not None), default=None)
+
+
 @lru_cache(maxsize=64)
 def _planned(rollup: Rollup) -> Plan:
     return optimize(rollup)
@@ -139,7 +145,7 @@ def _kept_plan(file: Path) -> Plan | None:
     return None if changed is None else _read_plan(str(file), changed)
 
 
-def _kept_coverage(file: Path) -> _Covered | None:
+def _kept_coverage(file: Path) -> Covered | None:
     changed = _changed(file)
     return None if changed is None else _read_coverage(str(file), changed)
 
@@ -161,20 +167,20 @@ def _read_plan(file: str, _changed: int) -> Plan | None:
 
 
 @lru_cache(maxsize=64)
-def _read_coverage(file: str, _changed: int) -> _Covered | None:
+def _read_coverage(file: str, _changed: int) -> Covered | None:
     try:
-        return tuple(covered(json.loads(_text(file))).items())
+        return Covered.of(json.loads(_text(file)))
     except (OSError, ValueError, RecursionError):
         return None
 
 
 @lru_cache(maxsize=16)
 def _kept_reports(
-    files: tuple[str, ...], tiers: tuple[str, ...], before: _Covered | None
+    files: tuple[str, ...], tiers: tuple[str, ...], told: Covered | None
 ) -> tuple[tuple[Report, ...], Mapping[str, Coverage]]:
-    """The reports in files, and what they come to with what is known beside them."""
+    """The reports in files, and what is there by them and by what the last run has told of all."""
     reports = tuple(report for report in map(_kept_report, files) if report is not None)
-    return reports, coverages(reports, tiers, dict(before or ()))
+    return reports, coverages(reports, tiers, told)
 
 
 @lru_cache(maxsize=16 * MOST_REPORTS)

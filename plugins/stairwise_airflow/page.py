@@ -19,7 +19,7 @@ from stairwise.wording import Prices, label, source, way
 from stairwise_airflow.history import MOST_REPORTS, History
 from stairwise_airflow.markup import Markup, element, joined
 from stairwise_airflow.page_style import SCRIPT, style_sheet
-from stairwise_airflow.reports import Report
+from stairwise_airflow.reports import BEGINNING, Report
 from stairwise_airflow.timeline import Cell, Coverage, State, cells, stale, union
 from stairwise_airflow.why import Question, answer
 
@@ -169,11 +169,11 @@ def _actual(known: History, tier: str) -> str:
 
 
 def _ribbons(known: History, view: View) -> Markup:
-    everything = union(span for tier in known.tiers.values() for span in tier.covered)
+    everything = union(span for tier in known.tiers.values() for span in tier.done)
     if not everything:
         told = element("p", "No run has written anything yet.", class_="quiet")
         return element("section", element("h2", "Coverage", id="coverage"), told, aria_labelledby="coverage")
-    span = _shown_span(everything, view)
+    span = _shown_span(_since_events(everything, known.earliest), view)
     rows: list[Markup] = []
     for step in known.plan.steps:
         own = known.tiers[step.tier.name]
@@ -216,8 +216,14 @@ def _reach(known: History) -> Iterable[Markup]:
     yield element("p", told, class_="quiet")
 
 
-def _shown_span(everything: tuple[Interval, ...], view: View) -> Interval:
+def _since_events(everything: tuple[Interval, ...], earliest: int | None) -> Interval:
+    """All that is covered; runs that are for all that there is cover two thousand years before the first event too."""
     begin, end = everything[0].start, everything[-1].end
+    return Interval(earliest if begin <= BEGINNING and earliest is not None and earliest < end else begin, end)
+
+
+def _shown_span(everything: Interval, view: View) -> Interval:
+    begin, end = everything
     # Somewhat beyond the end, so that what is not written yet is to be seen.
     end = max(end, min(view.now, end + max(1, (end - begin) // 20)))
     length = SPANS.get(view.span)
@@ -236,9 +242,14 @@ def _cell(cell: Cell) -> Markup:
 
 
 def _in_words(name: str, own: Coverage, old: tuple[Interval, ...]) -> str:
-    if not own.covered:
+    if not own.done:
         return f"{name}: nothing is written."
-    parts = [f"{name}: written from {_instant(own.covered[0].start)} to {_instant(own.covered[-1].end)}"]
+    parts = (
+        [f"{name}: written {_in_time(Interval(own.covered[0].start, own.covered[-1].end))}"]
+        if own.covered
+        else [f"{name}: nothing is there any more"]
+    )
+    parts += [f"expired up to {_instant(own.expired[-1].end)}"] if own.expired else []
     parts += [_counted(len(own.gaps), "gap") if own.gaps else "no gap"]
     parts += [f"stale in {_counted(len(old), 'range')}"] if old else []
     parts += [f"written again in {_counted(len(own.rewritten), 'range')}"] if own.rewritten else []
@@ -307,7 +318,7 @@ def _run_row(report: Report, plan: Plan, view: View) -> Markup:
         "unknown" if report.late_rows is None else quantity(report.late_rows),
         quantity(report.rows_read),
     )
-    span = f"{_instant(report.span.start)} to {_instant(report.span.end)}"
+    span = _in_time(report.span).removeprefix("from ")
     return element(
         "tr",
         element("th", element("code", report.run_id), scope="row"),
@@ -384,6 +395,12 @@ def index(dags: Iterable[tuple[str, tuple[str, ...]]], nonce: str) -> str:
 
 def _quoted(text: str) -> str:
     return quote(text, safe="")
+
+
+def _in_time(span: Interval) -> str:
+    if span.start <= BEGINNING:
+        return f"up to {_instant(span.end)}"
+    return f"from {_instant(span.start)} to {_instant(span.end)}"
 
 
 def _instant(instant: int) -> str:

@@ -60,6 +60,8 @@ code { font-family: ui-monospace, "DejaVu Sans Mono", monospace; font-size: .92e
 .cell { position: relative; min-width: 0; height: 100%; }
 .written { background: var(--written); }
 .stale { background: repeating-linear-gradient(135deg, var(--stale) 0 4px, var(--paper) 4px 8px); }
+.expired { background: repeating-linear-gradient(90deg, var(--quiet) 0 6px, transparent 6px 10px)
+  center / 100% 3px no-repeat; }
 .gap { background: var(--paper); border: 2px solid var(--gap); }
 .gap::after { content: "\\00d7"; position: absolute; inset: 0; display: grid; place-items: center;
   color: var(--gap); font-weight: 700; line-height: 1; overflow: hidden; }

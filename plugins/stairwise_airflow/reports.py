@@ -1,9 +1,11 @@
-"""The report of a run, as the Airflow side reads it: checked once, then a value."""
+"""What runs leave, as the Airflow side reads it: checked once, then a value."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import TypeGuard
 
@@ -12,11 +14,18 @@ from stairwise.instant import parse_instant
 from stairwise.json_fields import Fields
 from stairwise.windowing import Interval
 
+BEGINNING = parse_instant("0001-01-01")
+"""Where runs begin that are for all that there is."""
 _MOST = 2**63 - 1
 _HINT = "use a report that stairwise run or stairwise backfill has written."
+_BEGAN = re.compile(r"\d{8}T\d{12}-", re.ASCII)
+# To so many seconds a report is exact.
+_EXACT = 0.001
 
 Document = Mapping[str, object]
 """A JSON object, as the engine printed it."""
+Spans = tuple[tuple[str, tuple[Interval, ...]], ...]
+"""Tiers, each with ranges."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +69,8 @@ class Report:
         late_rows: Rows that came for windows which had been written before; None: unknown.
         seconds: From when the session was ready.
         startup_seconds: Until then.
+        expired: The windows of tiers that ended in these ranges have gone, after what was written.
+        earliest: When the earliest events happened that were new to it or had changed; None: none were.
     """
 
     rollup: str
@@ -71,6 +82,8 @@ class Report:
     late_rows: int | None
     seconds: float
     startup_seconds: float
+    expired: Spans = ()
+    earliest: int | None = None
 
     @classmethod
     def of(cls, document: object) -> Report:
@@ -92,7 +105,15 @@ class Report:
             late_rows=_optional_count(top, "late_rows"),
             seconds=top.real("seconds"),
             startup_seconds=top.optional_float("startup_seconds") or 0.0,
+            expired=_optional_spans(top, "expired"),
+            earliest=_earliest(source),
         )
+
+    @property
+    def ended(self) -> datetime | None:
+        """An instant by which the run was over; None: nobody knows."""
+        began = _began(self.run_id)
+        return None if began is None else began + timedelta(seconds=self.seconds + _EXACT)
 
     @property
     def rows(self) -> int:
@@ -105,16 +126,60 @@ class Report:
         return sum(tier.bytes for tier in self.tiers)
 
 
-def covered(document: object) -> dict[str, tuple[Interval, ...]]:
-    """What tiers hold, by a document that the last run has left.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Covered:
+    """What tiers hold, by all that a run knew.
 
-    Raises:
-        CodecError: It is none.
+    Attributes:
+        run_id: The run of the engine; empty: it is not told.
+        tiers: The windows of tiers that ended in these ranges are there.
+        expired: Those that ended in these were kept as long as was declared, and have gone.
     """
-    top = Fields.of(document, "coverage", hint=_HINT)
-    top.expect("schema", "stairwise.covered/1")
-    tiers = top.fields("tiers")
-    return {name: tuple(intervals(tiers, name)) for name in tiers.values}
+
+    run_id: str
+    tiers: Spans
+    expired: Spans = ()
+
+    @classmethod
+    def of(cls, document: object) -> Covered:
+        """What the document says that the last run has left.
+
+        Raises:
+            CodecError: It is none.
+        """
+        top = Fields.of(document, "coverage", hint=_HINT)
+        top.expect("schema", "stairwise.covered/1")
+        return cls(
+            run_id=top.optional_text("run_id") or "",
+            tiers=_spans(top, "tiers"),
+            expired=_optional_spans(top, "expired"),
+        )
+
+    def knows(self, report: Report) -> bool:
+        """Whether all that a run did is in it: its own run, and those that were over when this one began."""
+        if report.run_id == self.run_id:
+            return True
+        began, ended = _began(self.run_id), report.ended
+        return began is not None and ended is not None and ended <= began
+
+
+def _began(run_id: str) -> datetime | None:
+    """When a run began, as its id says to the microsecond; None: it does not."""
+    found = _BEGAN.match(run_id)
+    try:
+        return None if found is None else datetime.strptime(f"{found[0]}+0000", "%Y%m%dT%H%M%S%f-%z")
+    except ValueError:
+        return None
+
+
+def _spans(fields: Fields, name: str) -> Spans:
+    """The ranges of each tier."""
+    tiers = fields.fields(name)
+    return tuple((tier, tuple(intervals(tiers, tier))) for tier in tiers.values)
+
+
+def _optional_spans(fields: Fields, name: str) -> Spans:
+    return () if fields.values.get(name) is None else _spans(fields, name)
 
 
 def _tier(fields: Fields) -> TierDone:
@@ -129,6 +194,13 @@ def _tier(fields: Fields) -> TierDone:
         predicted_rows=fields.optional_float("predicted_rows"),
         covered=tuple(intervals(fields, "covered")),
     )
+
+
+def _earliest(source: Fields) -> int | None:
+    """When the first range begins that changed, of ranges in order."""
+    if source.values.get("changed_ranges") is None:
+        return None
+    return next((start for start, _ in intervals(source, "changed_ranges") if start > BEGINNING), None)
 
 
 def _count(fields: Fields, name: str) -> int:

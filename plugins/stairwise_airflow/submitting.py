@@ -115,7 +115,7 @@ class SparkTask(RollupTask, SparkSubmitOperator):
             for line in self._client.stdout or ():
                 self.listener.hear(line)
         if self._client.returncode:
-            raise AirflowException(f"The program of Stairwise ended with {self._client.returncode}.")
+            raise AirflowException(f"the program of Stairwise ended with {self._client.returncode}.")
 
 
 def _texts(values: Mapping[Any, Any] | None) -> dict[str, str]:

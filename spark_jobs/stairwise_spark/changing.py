@@ -13,9 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from types import MappingProxyType
-from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -39,7 +37,7 @@ from stairwise_spark.difference import Difference, difference
 from stairwise_spark.errors import BusyError, translating
 from stairwise_spark.expressions import argument_types, direct, lowered
 from stairwise_spark.grid import within
-from stairwise_spark.ledger import Known
+from stairwise_spark.ledger import Known, new_run
 from stairwise_spark.names import column
 from stairwise_spark.report import Progress, RunReport, silent
 from stairwise_spark.reshaping import add_columns, can_move, comment_column, empty, empty_window, remove, take_columns
@@ -201,7 +199,7 @@ class _Change:
     content: Content
     old: Storage
     states: Mapping[str, State]
-    run: str = field(default_factory=lambda: f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid4().hex[:8]}-apply")
+    run: str = field(default_factory=lambda: f"{new_run()}-apply")
     runs: list[RunReport] = field(default_factory=list[RunReport])
 
     @classmethod
@@ -423,6 +421,7 @@ class _Change:
                 summary, meaning=goal.wanted.meaning, tiers=kept | known, moves=dict(moves), valid_from=valid
             )
             ledger.save_plan(to_json(encode_plan(self.goal)))
+            ledger.tell_coverage(self.run)
 
     def _emptied(self) -> None:
         """The tables that mean something else now have no row; their older versions stay."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from functools import partial
 from random import SystemRandom
 from uuid import uuid4
@@ -26,6 +25,7 @@ from stairwise.tiers import Kind
 from stairwise.windowing import Interval
 from stairwise_spark.additions import additions
 from stairwise_spark.applied import going_on
+from stairwise_spark.at_once import changes_at_once
 from stairwise_spark.changes import Changes, Listing, Recheck, after, changes
 from stairwise_spark.chunks import pieces
 from stairwise_spark.compute import Content, events, schemas, stored
@@ -34,6 +34,7 @@ from stairwise_spark.deletes import check_deletes
 from stairwise_spark.due import BEGINNING, Findings, Question, available, bare, find
 from stairwise_spark.errors import BusyError, translating
 from stairwise_spark.expressions import argument_types, direct
+from stairwise_spark.ledger import new_run
 from stairwise_spark.lost import whole
 from stairwise_spark.mending import Mending
 from stairwise_spark.numbering import numbered
@@ -154,6 +155,8 @@ class _Run:
         """What is due is known, and all tables are there; no row was read."""
         if plan.declaration is None:
             raise PlanError(f"plan '{plan.rollup}': there is no declaration in it, so there is no target.")
+        # Before it looks at anything: what was done by then, it knows.
+        run_id = new_run()
         rollup = plan.declaration
         source = open_source(spark, rollup, direct)
         storage = replace(Storage.of(spark, plan, source.identity), is_ruling=not request.is_ahead)
@@ -180,7 +183,7 @@ class _Run:
             seen=states,
             began=began,
             progress=progress,
-            run_id=f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid4().hex[:8]}",
+            run_id=run_id,
         )
         found._find(states)
         if found.findings.is_anything_due or found.open:
@@ -210,7 +213,14 @@ class _Run:
         if self.rollup.partial:
             self.open = still_open(self.plan, self.request, self.span.end, self.version, self._coverage)
 
-    def _changes(self, since: int, slices: EdgeSet, within: Sequence[Interval]) -> Changes:
+    def _changes(self, slices: EdgeSet, within: Mapping[int, Spans]) -> Mapping[int, Changes]:
+        found = changes_at_once(self.source, slices, within)
+        return {
+            since: found[since] if since in found else self._changes_since(since, slices, spans)
+            for since, spans in within.items()
+        }
+
+    def _changes_since(self, since: int, slices: EdgeSet, within: Sequence[Interval]) -> Changes:
         lookbacks, ledger = self.rollup.lookback, self.storage.ledger
         recheck = Recheck(lookbacks=lookbacks, now=int(time.time()), last=ledger.summary.rechecked)
         known = None if self.listing is None else ledger.listing(since)
@@ -239,7 +249,7 @@ class _Run:
     def _keep_listing(self) -> None:
         """What claims are going to say of the source can be looked up."""
         if self.listing is not None and not self.storage.ledger.keep_listing(self.version, self.listing.encode()):
-            raise BusyError(f"rollup {self.rollup.name}: another run listed its files at the same time.", hint=_AGAIN)
+            raise BusyError(f"rollup '{self.rollup.name}': another run listed its files at the same time.", hint=_AGAIN)
 
     def done_all(self, startup_seconds: float) -> RunReport:
         """All that is due, chunk by chunk, and the report of it."""
@@ -476,7 +486,7 @@ class _Run:
                 files=files.count,
                 bytes=files.bytes,
                 changed=changed,
-                found=tuple((each.way.value, each.why) for each in findings.looked_at),
+                found=tuple(dict.fromkeys((each.way.value, each.why) for each in findings.looked_at)),
             ),
             tiers=tuple(self.reports.get(step.tier.name, TierReport.idle(step)) for step in self.plan.steps),
             late_rows=findings.late_rows,

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -30,7 +31,8 @@ from stairwise.errors import CodecError
 from stairwise.instant import format_instant
 from stairwise.json_fields import Json
 from stairwise.meaning import Meaning
-from stairwise_spark.coverage import Coverage, State, trusted
+from stairwise.windowing import Interval
+from stairwise_spark.coverage import Coverage, State, expired, trusted
 from stairwise_spark.errors import CONFLICTS, RunError
 from stairwise_spark.session import sql
 from stairwise_spark.shapes import is_list, is_object
@@ -164,6 +166,7 @@ class Ledger:
     owner: str
     summary: Summary = Summary()
     _table: Table | None = field(default=None, repr=False)
+    _is_sought: bool = field(default=False, repr=False)
     _plans: int | None = field(default=None, repr=False)
 
     def make(self, plan: str, version: str) -> None:
@@ -180,7 +183,7 @@ class Ledger:
         )
         mark = new_mark()
         made = TierTable.make(self.spark, self.place, definition, mark)
-        self._table = made
+        self._table, self._is_sought = made, True
         if made.mark == mark:
             self._plans = 0
 
@@ -221,21 +224,28 @@ class Ledger:
     def save_report(self, run: str, text: str, *, is_news: bool = True) -> None:
         """The report of a run is kept; for people as ``_stairwise/runs/<run>.json``; only there if it is no news.
 
-        Beside it is what all runs have come to, ``_stairwise/covered.json``, for those who do not read every report.
+        Beside it is what all runs have come to.
         """
         if is_news:
             self._add(_REPORT, _Note(run, 0, run, text))
         self._publish(f"runs/{_file_name(run)}.json", text)
-        self._publish("covered.json", self._covered(run))
+        self.tell_coverage(run)
 
-    def _covered(self, run: str) -> str:
-        """What each tier holds that can be trusted, by what is known now."""
-        tiers: dict[str, Json] = {
-            name: [[format_instant(start), format_instant(end)] for start, end in trusted(known.record.coverage)]
-            for name, known in self.summary.tiers.items()
-            if known.record is not None
+    def tell_coverage(self, run: str) -> None:
+        """What tiers hold by what a run knows is ``_stairwise/covered.json``, for those who do not read every report.
+
+        Of each tier, that are the windows that can be trusted, and those that have expired. All is in it that was so
+        when the run began.
+        """
+        known = {name: each.record.coverage for name, each in self.summary.tiers.items() if each.record is not None}
+        document: dict[str, Json] = {
+            "schema": "stairwise.covered/1",
+            "rollup": self.owner,
+            "run_id": run,
+            "tiers": {name: _ranges(trusted(coverage)) for name, coverage in known.items()},
+            "expired": {name: _ranges(gone) for name, coverage in known.items() if (gone := expired(coverage))},
         }
-        return json.dumps({"schema": "stairwise.covered/1", "rollup": self.owner, "run_id": run, "tiers": tiers})
+        self._publish("covered.json", json.dumps(document))
 
     def newest_listing(self) -> tuple[int, str] | None:
         """The last list of the source's files that was kept, with its number; None: there was none."""
@@ -279,12 +289,16 @@ class Ledger:
         return max(0, len(names) - most)
 
     def _find(self) -> Table | None:
-        if self._table is None:
-            self._table = Table.owned(self.spark, self.place, self.owner)
+        """The table; one that was not there is not looked for again before somebody writes."""
+        return self._table if self._is_sought else self._seek()
+
+    def _seek(self) -> Table | None:
+        self._table = Table.owned(self.spark, self.place, self.owner)
+        self._is_sought = True
         return self._table
 
     def _there(self) -> Table:
-        table = self._find()
+        table = self._find() or self._seek()
         if table is None:
             raise RunError(f"table {self.place}: it is not there.", hint="run a backfill, which makes it.")
         return table
@@ -315,6 +329,11 @@ class Ledger:
         unfinished.replace(file)
 
 
+def new_run() -> str:
+    """What no other run is called; what runs are called is in the order in which they began."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}-{uuid4().hex[:8]}"
+
+
 def installed_version() -> str:
     """The version of Stairwise; it is unknown where it runs from its sources."""
     try:
@@ -326,6 +345,10 @@ def installed_version() -> str:
 def digested(text: str) -> str:
     """The digest of a plan's text."""
     return sha256(text.encode()).hexdigest()[:16]
+
+
+def _ranges(spans: Iterable[Interval]) -> Json:
+    return [[format_instant(start), format_instant(end)] for start, end in spans]
 
 
 def _instants(value: object) -> dict[str, int]:

@@ -13,9 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
-from uuid import uuid4
 
 from pyspark.sql import SparkSession
 
@@ -27,6 +25,7 @@ from stairwise.zones import DAY_SECONDS
 from stairwise_spark.arrangement import PART, WINDOW
 from stairwise_spark.contents import Part, contents, log_files, together
 from stairwise_spark.errors import CONFLICTS, translating
+from stairwise_spark.ledger import new_run
 from stairwise_spark.session import having, sql
 from stairwise_spark.tables import TierTable, literal
 from stairwise_spark.target import Target
@@ -239,7 +238,7 @@ class _Work:
         """What the logs of the tiers say is in the bookkeeping, if they have grown."""
         if self.has_committed:
             self.target.storage.states()
-            self.target.storage.ledger.save_states(f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid4().hex[:8]}")
+            self.target.storage.ledger.save_states(new_run())
 
     def _crowded(self, tier: str, parts: Iterable[Part]) -> list[Part]:
         """The partitions of a tier with many small files, in which no window is still open."""

@@ -48,7 +48,7 @@ sys.exit(code)
 REPORT: dict[str, object] = {
     "schema": "stairwise.run/1",
     "rollup": "trips",
-    "run_id": "20260301T060000-0a1b2c3d",
+    "run_id": "20260301T060000000000-0a1b2c3d",
     "range": ["2026-03-01T05:00:00Z", "2026-03-01T06:00:00Z"],
     "source": {"version": 7, "rows_read": 60, "files_read": 1, "bytes_read": 1000, "changed_ranges": []},
     "tiers": [

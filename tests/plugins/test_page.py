@@ -22,6 +22,7 @@ from stairwise.instant import format_instant
 from stairwise.quantity import size
 from stairwise_airflow import RollupOperator
 from stairwise_airflow.history import MOST_REPORTS, history
+from stairwise_airflow.page import View, rollup_section
 from tests.plugins.declared import REPORT, TRIPS, program
 
 pytestmark = pytest.mark.airflow
@@ -59,7 +60,7 @@ def report(hour: int, number: int, tiers: list[str], run: str = "", **told: obje
         }
         for name in tiers
     ]  # fmt: skip
-    run_id = run or f"20260302T{number:06}-0a1b2c3d"
+    run_id = run or f"20260302T{number:06}000000-0a1b2c3d"
     return {**REPORT, "run_id": run_id, "range": span, "tiers": written, "rollup": "trips"}
 
 
@@ -119,7 +120,7 @@ def test_it_shows_the_staircase_the_coverage_and_the_runs(app: TestClient, known
         "2026-03-01 02:00",
         "gap: between times that are there",
         "stale: what it is made of was written again since",
-        "20260302T000009-0a1b2c3d",
+        "20260302T000009000000-0a1b2c3d",
         "Next best: from the raw rows",
     ):
         assert text in shown
@@ -135,13 +136,13 @@ def test_it_shows_the_staircase_the_coverage_and_the_runs(app: TestClient, known
 @pytest.mark.parametrize(
     ("asked", "answers"),
     [
-        ("tier=1h&at=2026-03-01T01:30Z", ["It was written last by run 20260302T000001-0a1b2c3d"]),
+        ("tier=1h&at=2026-03-01T01:30Z", ["It was written last by run 20260302T000001000000-0a1b2c3d"]),
         ("tier=1h&at=2026-03-01T00:30Z", ["It is stale: &#x27;15m&#x27; was written again since."]),
-        ("tier=1h&at=2026-03-01T02:30Z", ["it is in a gap that no run was for."]),
+        ("tier=1h&at=2026-03-01T02:30Z", ["it is in a gap between times that are."]),
         ("tier=1h&at=2026-03-01T05:30Z", ["runs have come to 2026-03-01T05:00:00Z, and it ends later."]),
         ("tier=1h&at=2026-02-01T05:30Z", ["history is filled from 2026-03-01T00:00:00Z on."]),
         ("tier=1h&at=2926-03-01T05:30Z", ["It is not there yet: it is over at 2926-03-01T06:00:00Z."]),
-        ("tier=day_in_europe_paris&at=2026-03-01", ["no run has written this tier."]),
+        ("tier=day_in_europe_paris&at=2026-03-01", ["nothing is written of this tier."]),
         ("tier=1h&at=", ["&#x27;1h&#x27; reads &#x27;15m&#x27;; next best: to read the raw rows, "]),
         ("tier=day_in_europe_paris&at=9999-12-31T23:59:59Z", ["Its window is not within the years 1 to 9999"]),
         ("tier=day_in_europe_paris&at=0001-01-01", ["Its window is not within the years 1 to 9999"]),
@@ -170,10 +171,10 @@ def test_a_run_is_pointed_out_and_its_report_is_taken_from_the_task_where_files_
         "The target s3://lake/rollups/trips is not in a folder of this machine. What tasks have told Airflow is shown"
     )
     assert told in shown
-    assert '<tr class="chosen"><th scope="row"><code>20260301T060000-0a1b2c3d</code>' in shown
+    assert '<tr class="chosen"><th scope="row"><code>20260301T060000000000-0a1b2c3d</code>' in shown
 
 
-@pytest.mark.parametrize("part", ["", "runs", "runs/20260302T000001-0a1b2c3d.json"])
+@pytest.mark.parametrize("part", ["", "runs", "runs/20260302T000001000000-0a1b2c3d.json"])
 def test_what_may_not_be_read_is_said(part: str) -> None:
     with tempfile.TemporaryDirectory() as place:
         Path(place).chmod(0o755)
@@ -232,7 +233,7 @@ def test_reports_that_no_run_has_left_are_left_out(app: TestClient, known: Known
     known(dag_of("left_out", rollup))
     shown = page(app, "/stairwise/dags/left_out")
     assert "<code>true</code>" in shown
-    assert "15m: written from 0001-01-01 to 9999-12-31 23:59:59, no gap, written again in 1 range." in shown
+    assert "15m: written up to 9999-12-31 23:59:59, no gap, written again in 1 range." in shown
     assert "<code>late</code>" not in shown
     assert "<code>large</code>" not in shown
 
@@ -257,11 +258,84 @@ def test_of_many_runs_the_newest_are_read_and_the_rest_is_what_the_last_one_has_
     shown = page(app, "/stairwise/dags/many?tier=1h&at=2026-03-01T05:30Z")
     assert f"1h: written from 2026-03-01 to {end}, 1 gap." in shown
     assert "What is stale or written again is told by the newest 1,000 of 1,100 runs." in shown
-    assert "It was written before the newest 1,000 runs, whose reports are read here." in shown
+    assert "It was written by a run whose report is none of the newest 1,000, which are read here." in shown
 
     for text in ("[" * 100_000, '{"schema": "stairwise.covered/1", "tiers": {"1h": 7}}', '{"tiers": {}}'):
         kept.write_text(text, encoding="utf-8")
         assert "what was written before is not shown" in page(app, "/stairwise/dags/many")
+
+
+def test_runs_for_all_that_there_is_show_nothing_before_the_first_event(tmp_path: Path) -> None:
+    always = ["0001-01-01T00:00:00Z", "2026-03-01T05:00:00Z"]
+    changed = [always, ["2026-02-28T23:00:00Z", "2026-03-01T05:00:00Z"]]
+    first = report(0, 0, ["15m", "1h"], covered=[always]) | {"range": always}
+    read = {"version": 7, "rows_read": 60, "files_read": 1, "bytes_read": 1000}
+    first["source"] = read | {"changed_ranges": changed}
+    rollup = at(tmp_path / "target")
+    fill(tmp_path / "target", rollup, [first, report(5, 1, ["15m"])])
+    shown = rollup_section(history(rollup), View(now=MARCH + 6 * HOUR))
+    assert "15m: written up to 2026-03-01 06:00, no gap." in shown
+    assert "<span>2026-02-28 23:00</span>" in shown
+    assert "<td>up to 2026-03-01 05:00</td>" in shown
+    assert "0001-01-01" not in shown
+
+
+KEPT = TRIPS.replace("windows: [15m,", "windows: [{window: 15m, retain: 6 days},")
+EXPIRED = {"15m": [["2026-03-01T00:00:00Z", "2026-03-01T02:00:00Z"]]}
+
+
+@pytest.mark.parametrize("is_readable", [True, False])
+def test_what_expired_is_told_apart(tmp_path: Path, *, is_readable: bool) -> None:
+    reports = [report(hour, hour, ["15m", "1h"]) for hour in range(5)]
+    reports[-1]["expired"] = EXPIRED
+    rollup = at(tmp_path / "target", KEPT)
+    if is_readable:
+        fill(tmp_path / "target", rollup, reports)
+    shown = rollup_section(history(rollup, reports), View(now=MARCH + 5 * HOUR))
+    assert ("There is no folder" in shown) is not is_readable
+    assert "15m: written from 2026-03-01 02:00 to 2026-03-01 05:00, expired up to 2026-03-01 02:00, no gap." in shown
+    assert "1h: written from 2026-03-01 to 2026-03-01 05:00, no gap." in shown
+    assert shown.count('class="cell expired"') == 2  # in one ribbon, and in the legend
+    assert 'title="2026-03-01 to 2026-03-01 02:00: expired: kept as long as was declared"' in shown
+
+
+def test_it_says_why_a_window_is_there_no_more(app: TestClient, known: Known, tmp_path: Path) -> None:
+    windows = "windows: [{window: 2h every 1h, name: two, retain: 6 days},"
+    text = TRIPS.replace("windows: [15m, 1h,", windows)
+    rollup = at(tmp_path / "target", f"{text}estimates: {{rows_per_day: 1000000000, distinct_keys: 20000}}\n")
+    reports = [report(hour, hour, ["1h", "two", "day_in_europe_paris"]) for hour in range(25)]
+    reports[-1]["expired"] = {"1h": EXPIRED["15m"], "two": EXPIRED["15m"]}
+    fill(tmp_path / "target", rollup, reports)
+    known(dag_of("expired_why", rollup))
+    for asked, said in {
+        "two&at=2026-03-01T00:30Z": "It is not there any more: it has expired, for windows are kept for 6d, as is",
+        "1h&at=2026-03-01T00:30Z": "it has expired, once no window was kept any longer that was made of it.",
+        "day_in_europe_paris&at=2026-03-01T00:30Z": "&#x27;1h&#x27; holds not all of its time any more: what expired",
+    }.items():
+        assert said in page(app, f"/stairwise/dags/expired_why?tier={asked}")
+
+
+def test_what_a_rebuild_emptied_is_not_there(app: TestClient, known: Known, tmp_path: Path) -> None:
+    rollup = at(tmp_path / "target")
+    fill(tmp_path / "target", rollup, [report(hour, hour, ["15m", "1h"]) for hour in range(5)])
+    spans = [[format_instant(MARCH + hour * HOUR), format_instant(MARCH + (hour + 1) * HOUR)] for hour in (0, 3)]
+    told = {
+        "schema": "stairwise.covered/1",
+        "run_id": "20260302T120000000000-0a1b2c3d-apply",
+        "tiers": {"1h": spans},
+        "expired": {},
+    }
+    kept = tmp_path / "target" / "_stairwise" / "covered.json"
+    kept.write_text(json.dumps(told), encoding="utf-8")
+    known(dag_of("emptied", rollup))
+    shown = page(app, "/stairwise/dags/emptied?tier=1h&at=2026-03-01T01:30Z")
+    assert "15m: nothing is written." in shown
+    assert "1h: written from 2026-03-01 to 2026-03-01 04:00, 1 gap." in shown
+    assert "it is in a gap between times that are." in shown
+    # A run that has come since knows better.
+    newer = report(7, 7, ["15m"], "20260302T130000000000-0a1b2c3d")
+    (kept.parent / "runs" / f"{newer['run_id']}.json").write_text(json.dumps(newer), encoding="utf-8")
+    assert "15m: written from 2026-03-01 07:00 to 2026-03-01 08:00, no gap." in page(app, "/stairwise/dags/emptied")
 
 
 def test_a_path_from_the_browser_is_no_path(app: TestClient) -> None:

@@ -68,7 +68,7 @@ def test_events_say_what_was_written(known: Known, tmp_path: Path) -> None:
         event = session.scalars(found.where(AssetModel.name == "trips/15m").order_by(AssetEvent.id.desc())).first()
     assert event is not None
     assert event.extra == {
-        "run_id": "20260301T060000-0a1b2c3d",
+        "run_id": "20260301T060000000000-0a1b2c3d",
         "windows": 4,
         "rows": 12,
         "version": 1,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -12,17 +13,23 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from stairwise import Aggregate, Rollup, Source, optimize
+from stairwise.evolution import Permission
 from stairwise.rollup import DeclaredWindow, Estimates
 from stairwise.share import Share
 from stairwise.span import Span
 from stairwise.tiers import Kind
+from stairwise.windowing import Interval
+from stairwise_airflow.history import History as Shown
+from stairwise_airflow.history import history
 from stairwise_spark.changing import apply
+from stairwise_spark.coverage import expired, trusted
 from stairwise_spark.difference import difference
 from stairwise_spark.engine import Due, History, Request, run
 from stairwise_spark.errors import DeletesError
 from stairwise_spark.maintain import Kept, Upkeep, maintain
 from stairwise_spark.report import ChunkBegun, RunReport
 from stairwise_spark.status import status
+from stairwise_spark.target import Target
 from stairwise_spark.terminal import summary
 from stairwise_spark.verify import Check, verify
 
@@ -162,6 +169,71 @@ def test_tables_drop_what_was_kept_long_enough_and_coarser_ones_stay(world: Worl
     assert world.total("day") == 48 * DAYS + 4
     assert world.total("1h") < 48 * 8
     assert verify(world.spark, optimize(rollup), Check()).total == 0
+
+
+def check_page(world: World, rollup: Rollup, *others: Shown) -> None:
+    """What the page of Airflow shows, by its files and otherwise, is what the commits of the tables say."""
+    states = Target.found(world.spark, optimize(rollup)).states
+    for shown in (history(rollup), *others):
+        assert states.keys() == shown.tiers.keys()
+        for tier, state in states.items():
+            found = shown.tiers[tier]
+            assert (tier, found.covered) == (tier, trusted(state.coverage))
+            assert (tier, found.expired) == (tier, expired(state.coverage))
+
+
+def test_the_page_of_airflow_shows_what_expired_by_files_and_by_reports_alone(world: World) -> None:
+    rollup = kept(world.rollup, "", of_1h="6 days")
+    folder = Path(str(rollup.target), "_stairwise")
+
+    def beside(event: object) -> None:
+        if isinstance(event, ChunkBegun) and not ran:
+            ran.append(world.run(rollup))
+
+    def check() -> None:
+        told = [json.loads(file.read_text()) for file in sorted((folder / "runs").iterdir())]
+        (folder / "covered.json").rename(folder / "away.json")
+        by_reports = history(rollup), history(replace(rollup, target="s3://elsewhere"), told)
+        (folder / "away.json").rename(folder / "covered.json")
+        check_page(world, rollup, *by_reports)
+
+    ran: list[RunReport] = []
+    world.run(rollup, all_of_it=True)
+    assert history(rollup).tiers["1h"].expired
+    world.add(10, count=4)
+    world.add(2, count=4)
+    run(world.spark, optimize(rollup), Request(span=Due()), beside)
+    assert ran
+    check()
+    old = Interval(world.today - 10 * DAY, world.today - 9 * DAY)
+    run(world.spark, optimize(rollup), Request(span=old, restate=True))
+    assert len(history(rollup).tiers["1h"].covered) == 2
+    check()
+    world.run(rollup)
+    assert len(history(rollup).tiers["1h"].covered) == 1
+    check()
+
+
+def test_the_page_of_airflow_shows_what_a_rebuild_emptied_as_not_there(world: World) -> None:
+    fine = DeclaredWindow.parse("1h", retain="6 days")
+    first, wanted = (
+        replace(world.rollup, windows=(fine, DeclaredWindow.parse("day"), DeclaredWindow.parse(long, name="long")))
+        for long in ("2 days", "3 days")
+    )
+    world.run(first, all_of_it=True)
+    seen: list[Shown] = []
+
+    def meanwhile(event: object) -> None:
+        if isinstance(event, ChunkBegun):
+            seen.append(history(wanted))
+
+    for each in (wanted, replace(wanted, keys=())):
+        apply(world.spark, difference(world.spark, each), frozenset({Permission.REBUILD}), meanwhile)
+        check_page(world, each)
+        world.run(each)
+        check_page(world, each)
+    assert [bool(seen[0].tiers[tier].covered) for tier in ("1h", "day", "long")] == [True, True, False]
+    assert not any(tier.covered for tier in seen[-1].tiers.values())
 
 
 def test_a_helper_keeps_its_rows_as_long_as_a_table_that_is_made_of_them(world: World) -> None:
