@@ -16,14 +16,17 @@ from types import MappingProxyType
 
 from stairwise.theme import PALETTE, style_sheet
 
-WIDTH, HEIGHT, ASLANT = 900, 440, 70
-"""How large a picture is, and how much higher where the names below its axis stand aslant."""
+WIDTH, HEIGHT = 900, 440
+"""How large a picture is, unless the names below its axis stand aslant."""
 LEFT, RIGHT, TOP, BOTTOM = 72, 620, 84, 372
 """The edges of the field in which the points are; to its right stands what the lines are."""
 LEGEND, LINE_HEIGHT, LETTER = 648, 24, 7.0
+STEEP = 0.6
+"""How far down a name aslant goes, for its length."""
 FAR = 12
 """A scale is one of powers if its ends are so many times apart."""
 NUMBER = re.compile(r"[\d,]*\.?\d+(?:e[+-]?\d+)?")
+PLACE = re.compile(rf"{NUMBER.pattern} ?%?")
 LOOKS = (
     ("declared", "", "M-4.5,-4.5h9v9h-9z"),
     ("factor", "7 4", "M0,-6L6,5H-6z"),
@@ -136,7 +139,7 @@ def draw(chart: Chart, header: Sequence[str], rows: Sequence[Sequence[str]]) -> 
     cells = [row[0] for row in rows]
     across, down = _places(cells), Scale.over(found, BOTTOM, TOP).rounded()
     is_axis, is_aslant = _is_axis(cells), _is_aslant(cells, across)
-    height = HEIGHT + ASLANT * is_aslant
+    height = HEIGHT + round(STEEP * LETTER * max(map(len, cells))) * is_aslant
     limit = chart.lines.get(chart.limit, "")
     others = iter(LOOKS)
     looks = {name: LIMIT if name == limit else next(others) for name in lines}
@@ -159,14 +162,13 @@ def draw(chart: Chart, header: Sequence[str], rows: Sequence[Sequence[str]]) -> 
 
 
 def _is_axis(cells: Sequence[str]) -> bool:
-    return all(read(cell) is not None for cell in cells)
+    return all(PLACE.fullmatch(cell) for cell in cells)
 
 
 def _places(cells: Sequence[str]) -> list[float]:
     """Where each row is, from left to right."""
-    numbers = [read(cell) for cell in cells]
-    known = [number for number in numbers if number is not None]
-    if len(known) == len(cells) and len(set(known)) > 1:
+    known = [number for cell in cells if (number := read(cell)) is not None] if _is_axis(cells) else []
+    if len(set(known)) > 1:
         return [*map(Scale.over(known, LEFT + 16, RIGHT - 16), known)]
     step = (RIGHT - LEFT) / max(len(cells), 1)
     return [LEFT + step * (place + 0.5) for place in range(len(cells))]

@@ -169,6 +169,7 @@ class Scaling:
             for _ in range(WARMING):
                 stage.next_hour()
                 stage.append(stage.events(0, 24).limit(1))
+                stage.run(stage.hours)
             _by_window(self._events(stage))
 
     def _all_again(self, stage: Stage) -> tuple[float, float]:

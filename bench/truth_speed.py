@@ -278,6 +278,9 @@ def kept(spark: SparkSession) -> Iterator[Row]:
     yield name, f"{late.commits:,}", f"{early.commits:,}", f"{late.commits / early.commits:.2f}", "1.3"
     yield slower("status, after that year / after a month of it", late.status, early.status, "1.3")
     yield slower("run with nothing to do, after that year / after a month of it", late.idle, early.idle, "1.3")
+    day = Stage(spark, "kept-day", a_minute=FEW).begin(24)
+    short, long = in_turn(day.next_hour, hours.stage.next_hour)
+    yield slower("hourly run of 10 tiers, after that year / after a day of hourly runs", long, short, "1.3")
 
 
 @dataclass(frozen=True, slots=True)
@@ -433,6 +436,7 @@ def long_log(spark: SparkSession) -> Iterator[Row]:
     version = next_version(stage.source)
     for row in range(COMMITS):
         commit(stage.source, version + row, events.slice(row, 1), known=["ts"])
+    DeltaTable(str(stage.source)).create_checkpoint()  # as Delta Lake makes them itself, every ten commits
     seconds, _ = timed(partial(stage.run, 25))
     yield f"run after {COMMITS:,} commits to the source, half of them late", f"{seconds:.2f}", "", "", "10 s"
 
