@@ -363,7 +363,8 @@ class _Change:
 
     def _is_any_left(self) -> bool:
         """Whether runs of the old declaration have written windows that are not as the new one has them."""
-        states, lost = self._storage().states(), self.runs[-1].lost if self.runs else {}
+        states = self._storage().states()
+        lost = self.runs[-1].lost if self.runs else dict[str, Spans]()
         return any(
             without(states[tier].coverage.gaps(self._span), lost.get(self.moves.get(tier, tier), ()))
             if tier in states

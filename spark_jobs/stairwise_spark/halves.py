@@ -7,7 +7,6 @@ and whatever walks through a plan takes longer the deeper it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from operator import and_, or_
 from typing import TypeVar
 
 from pyspark.sql import Column, DataFrame
@@ -18,12 +17,12 @@ Part = TypeVar("Part")
 
 def any_of(conditions: Iterable[Column]) -> Column:
     """Whether one of some conditions is true; without any it is not."""
-    return in_halves(or_, [*conditions] or [F.lit(False)])  # noqa: FBT003 - a literal
+    return in_halves(lambda one, other: one | other, [*conditions] or [F.lit(False)])  # noqa: FBT003 - a literal
 
 
 def all_of(conditions: Iterable[Column]) -> Column:
     """Whether all of some conditions are true; without any they are."""
-    return in_halves(and_, [*conditions] or [F.lit(True)])  # noqa: FBT003 - a literal
+    return in_halves(lambda one, other: one & other, [*conditions] or [F.lit(True)])  # noqa: FBT003 - a literal
 
 
 def rows_of_all(frames: Iterable[DataFrame]) -> DataFrame:
