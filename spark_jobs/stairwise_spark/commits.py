@@ -35,6 +35,29 @@ _FILE = f"struct<{_PATHS}, deletionVector: struct<{_VECTOR}>>"
 _TABLE = "struct<id: string, schemaString: string, configuration: map<string, string>>"
 _INFO = "struct<operation: string>"
 _LINES = f"add {_FILE}, remove {_FILE}, cdc struct<size: bigint>, metaData {_TABLE}, commitInfo {_INFO}"
+_VECTOR_OF = "coalesce(add, remove).deletionVector"
+_OF_AN_ACTION = (
+    "coalesce(add, remove).path AS path",
+    f"concat_ws('@', {_VECTOR_OF}.storageType, {_VECTOR_OF}.pathOrInlineDv, string({_VECTOR_OF}.offset)) AS dv",
+    "if(add IS NULL, -1, 1) AS sign",
+    "coalesce(coalesce(add, remove).dataChange, true) AS changes",
+    *(f"coalesce(add, remove).{each} AS {each}" for each in ("size", "stats", "partitionValues")),
+    f"{_VECTOR_OF}.cardinality AS deleted",
+    "metaData.schemaString AS schema",
+)
+# Of one commit, what is removed comes before what is added. What removes a file may say less of it than what added it.
+_OF_A_FILE = (
+    "sum(if(changes, sign, 0)) AS net",
+    "min_by(sign, struct(version, sign)) < 0 AS was_there",
+    "max_by(sign, struct(version, sign)) > 0 AS is_there",
+    "max(if(sign > 0, version, NULL)) AS added_in",
+    "min(if(sign > 0, NULL, version)) AS removed_in",
+    "max(size) AS size",
+    "max(deleted) AS deleted",
+    "collect_set(schema) AS schemas",
+    """max_by(stats, struct(contains(stats, '"minValues"'), version)) AS stats""",
+    "max_by(partitionValues, struct(partitionValues IS NOT NULL, version)) AS partitionValues",
+)
 # What brings rows that were not there before, if it only adds files; RESTORE brings back old ones.
 _BRINGING = ("WRITE", "STREAMING UPDATE", "MERGE", "COPY INTO")
 # Statistics cut times to milliseconds.
@@ -117,38 +140,11 @@ def changed_files(lines: DataFrame, time: LoggedTime, within: Sequence[Interval]
         within: The spans.
         apart: Columns of the lines; what they tell apart counts by itself.
     """
-    file = F.coalesce("add", "remove")
-    vector = file["deletionVector"]
-    actions = lines.where(F.isnotnull(file) | F.isnotnull("metaData")).select(
-        file["path"].alias("path"),
-        F.concat_ws("@", vector["storageType"], vector["pathOrInlineDv"], vector["offset"].cast("string")).alias("dv"),
-        F.when(F.isnotnull("add"), 1).otherwise(-1).alias("sign"),
-        _changes(file).alias("changes"),
-        *(file[each].alias(each) for each in ("size", "stats", "partitionValues")),
-        vector["cardinality"].alias("deleted"),
-        F.col("metaData.schemaString").alias("schema"),
-        "version",
-        *apart,
+    actions = lines.where("add IS NOT NULL OR remove IS NOT NULL OR metaData IS NOT NULL").selectExpr(
+        *_OF_AN_ACTION, "version", *apart
     )
-    # Of one commit, what is removed comes before what is added.
-    order = F.struct("version", "sign")
-    is_added = F.col("sign") > 0
-    files = actions.groupBy("path", "dv", *apart).agg(
-        F.sum(F.when(F.col("changes"), F.col("sign")).otherwise(0)).alias("net"),
-        (F.min_by("sign", order) < 0).alias("was_there"),
-        (F.max_by("sign", order) > 0).alias("is_there"),
-        F.max(F.when(is_added, F.col("version"))).alias("added_in"),
-        F.min(F.when(~is_added, F.col("version"))).alias("removed_in"),
-        F.max("size").alias("size"),
-        F.max("deleted").alias("deleted"),
-        F.collect_set("schema").alias("schemas"),
-        # What removes a file may say less of it than what added it.
-        F.max_by("stats", F.struct(F.contains("stats", F.lit('"minValues"')), "version")).alias("stats"),
-        F.max_by("partitionValues", F.struct(F.isnotnull("partitionValues"), "version")).alias("partitionValues"),
-    )
-    is_table = F.isnull("path")
-    bounded = time.bounded(files.where((F.col("net") != 0) | is_table))
-    return bounded.where(is_table | _may_be_in(within, time.slack))
+    files = actions.groupBy("path", "dv", *apart).agg(*map(F.expr, _OF_A_FILE)).where("net <> 0 OR path IS NULL")
+    return time.bounded(files).where(F.expr("path IS NULL") | _may_be_in(within, time.slack))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from stairwise.declared import NullTime
 from stairwise.rollup import Rollup, Source
 from stairwise.windowing import Interval
-from stairwise_spark.delta_log import Described, Logged, described, read_log
+from stairwise_spark.delta_log import Described, Logged, described, read_log, summed_up
 from stairwise_spark.errors import RunError, SourceError, condition, said, translated, translating, unless_refused
 from stairwise_spark.event_time import MICROS, EventTime
 from stairwise_spark.grid import within
@@ -211,7 +211,7 @@ def open_source(spark: SparkSession, rollup: Rollup, direct: Direct) -> PinnedSo
         texts = [text for _, aggregate in rollup.aggregates for text in expressions(aggregate)]
         names = {named_field("", key, fields).name: key for key in rollup.keys}
         names |= {field.name: field.name for field in needed_fields(texts, fields) if field.name not in names}
-        delta = None if version is None else described(spark, table)
+        delta = None if version is None else _described(spark, source, table, version)
         return PinnedSource(
             frame=frame if source.where is None else frame.where(F.expr(source.where)),
             time=time,
@@ -222,6 +222,11 @@ def open_source(spark: SparkSession, rollup: Rollup, direct: Direct) -> PinnedSo
             identity=_files_identity(frame, source) if delta is None else delta.identity,
             delta=delta,
         )
+
+
+def _described(spark: SparkSession, source: Source, table: str, version: int) -> Described:
+    summed = None if source.path is None else summed_up(spark, located(source.path), version)
+    return summed or described(spark, table)
 
 
 def _files_identity(frame: DataFrame, source: Source) -> str | None:

@@ -299,9 +299,9 @@ class Storage:
 
     def _committed(self, transactions: Sequence[Transaction]) -> Iterator[Written]:
         """What becomes of transactions, which go on side by side; those that end meanwhile are looked at together."""
-        log = self._logs({each.table: each.since for each in transactions})
+        log = self._logs({each.table: each.since for each in transactions if not each.is_blind})
         with ThreadPoolExecutor(min(_SIDE_BY_SIDE, len(transactions)) or 1) as pool:
-            going = {pool.submit(self._commit, each, log[each.table]): each for each in transactions}
+            going = {pool.submit(self._commit, each, log.get(each.table)): each for each in transactions}
             while going:
                 wait(going, return_when=FIRST_COMPLETED)
                 # Those that end soon after are looked at with it.
@@ -310,7 +310,7 @@ class Storage:
                     future.result()
                 yield from self._outcomes(ended.values())
 
-    def _commit(self, transaction: Transaction, log: Log) -> None:
+    def _commit(self, transaction: Transaction, log: Log | None) -> None:
         with translating(transaction.subject):
             transaction.commit(log, self.arrangement, lambda: self._newest(transaction))
 

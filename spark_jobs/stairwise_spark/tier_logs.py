@@ -8,21 +8,32 @@ from urllib.parse import quote, unquote
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, Row
-from pyspark.sql import functions as F
 
 from stairwise_spark.coverage import Claim, Commit
 from stairwise_spark.errors import condition
-from stairwise_spark.halves import any_of
 from stairwise_spark.names import without_wildcards
-from stairwise_spark.tables import MARK, TierTable
+from stairwise_spark.tables import MARK, TierTable, literal
 
 _LOG = (
     "add struct<partitionValues: map<string, string>, size: bigint, stats: string>, "
     "commitInfo struct<userMetadata: string>, metaData struct<configuration: map<string, string>>"
 )
+_OF_COMMITS = {
+    "is_table": "metaData IS NOT NULL",
+    "is_commit": "commitInfo IS NOT NULL",
+    "userMetadata": "commitInfo.userMetadata",
+    "mark": f"metaData.configuration[{literal(MARK)}]",
+}
+_OF_FILES = {
+    "is_file": "add IS NOT NULL",
+    "window": "add.partitionValues['window']",
+    "rows": "bigint(get_json_object(add.stats, '$.numRecords'))",
+    "bytes": "add.size",
+    "first_end": "unix_seconds(timestamp(get_json_object(add.stats, '$.minValues.window_end')))",
+    "last_end": "unix_seconds(timestamp(get_json_object(add.stats, '$.maxValues.window_end')))",
+}
 # The commits only: no checkpoints, no checksums, no compacted ranges.
 _COMMITS = "[0-9]" * 20 + ".json"
-_ENDS = ("first_end", "last_end")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,40 +105,29 @@ def logs(since: Mapping[TierTable, int], *, with_files: bool = False) -> dict[Ti
 
 def _entries(lines: DataFrame, *, with_files: bool) -> DataFrame:
     """What is wanted of the lines of logs, each of which is a table's, a commit's or a file's."""
-    kinds = {"is_table": F.isnotnull("metaData"), "is_commit": F.isnotnull("commitInfo")}
-    columns = [F.col("file"), F.col("commitInfo.userMetadata"), F.col("metaData.configuration")[MARK].alias("mark")]
-    if with_files:
-        kinds["is_file"] = F.isnotnull("add")
-        ends = (F.get_json_object("add.stats", f"$.{each}Values.window_end") for each in ("min", "max"))
-        columns += [
-            F.col("add.partitionValues")["window"].alias("window"),
-            F.get_json_object("add.stats", "$.numRecords").cast("bigint").alias("rows"),
-            F.col("add.size").alias("bytes"),
-            *(F.unix_seconds(end.cast("timestamp")).alias(name) for end, name in zip(ends, _ENDS, strict=True)),
-        ]
-    marked = [kind.alias(name) for name, kind in kinds.items()]
-    return lines.where(any_of(kinds.values())).select(*columns, *marked)
+    wanted = _OF_COMMITS | (_OF_FILES if with_files else {})
+    kinds = " OR ".join(said for name, said in wanted.items() if name.startswith("is_"))
+    return lines.where(kinds).selectExpr("file", *(f"{said} AS {name}" for name, said in wanted.items()))
 
 
 def _file(row: Row) -> File:
-    first, last = (row[name] for name in _ENDS)
-    return File(row["window"], row["rows"] or 0, row["bytes"] or 0, None if first is None else (first, last))
+    first = row["first_end"]
+    return File(row["window"], row["rows"] or 0, row["bytes"] or 0, None if first is None else (first, row["last_end"]))
 
 
 def _lines(since: Mapping[TierTable, int]) -> DataFrame:
     """The lines of the log files from versions on, and of the first one, which names the table; with their files."""
     # Whole folders: if each file were named, even by a pattern, Spark would look after thousands of them one by one.
     folders = [f"{without_wildcards(table.location)}/_delta_log" for table in since]
-    path, name = F.col("_metadata.file_path"), F.col("_metadata.file_name")
     # Of nothing but the files' names: so the others are not opened.
-    wanted = [
-        any_of(path.contains(f"/{key}/_delta_log/") for key in _spellings(table.key))
-        & ((name >= _log_file(first)) | (name == _log_file(0)))
+    wanted = " OR ".join(
+        f"contains(_metadata.file_path, {literal(f'/{key}/_delta_log/')}) AND "
+        f"(_metadata.file_name >= '{_log_file(first)}' OR _metadata.file_name = '{_log_file(0)}')"
         for table, first in since.items()
-    ]
+        for key in sorted(_spellings(table.key))
+    )
     reader = next(iter(since)).spark.read.option("pathGlobFilter", _COMMITS)
-    lines = reader.schema(_LOG).json(folders)
-    return lines.where(any_of(wanted)).withColumn("file", path)
+    return reader.schema(_LOG).json(folders).where(wanted).selectExpr("*", "_metadata.file_path AS file")
 
 
 def _spellings(key: str) -> set[str]:

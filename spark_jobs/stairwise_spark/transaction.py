@@ -66,28 +66,31 @@ class Transaction:
         """The version from which on the log, and its files, have to be known for :meth:`outcome`."""
         return self._known + 1 if self._earlier is None else min(self._earlier, self._known + 1)
 
-    def commit(self, log: Log, arrangement: Arrangement, look: Callable[[], Log]) -> None:
+    @property
+    def is_blind(self) -> bool:
+        """Whether :meth:`commit` needs no log: rows that are added find out themselves whether others are there."""
+        return self._is_append
+
+    def commit(self, log: Log | None, arrangement: Arrangement, look: Callable[[], Log]) -> None:
         """The windows are replaced, unless this run has done that before.
 
         Runs on other ranges may have written to the same days: then it is only this commit that waits and is tried
         again, with the same rows.
 
         Args:
-            log: What the table's log says, from :attr:`since` on.
+            log: What the table's log says, from :attr:`since` on; None: rows are added.
             arrangement: How rows lie in the table.
             look: Reads the log once more, from :attr:`until` on.
 
         Raises:
             BusyError: Another run has written windows of the same range meanwhile.
         """
-        self._earlier = next((each.version for each in log.commits if each.claim == self._claim), None)
-        if self._earlier is not None:
-            return
-        if self._is_append:
-            untouched = min(write.untouched or 0 for write in self.writes)
-            self._check_alone(each for each in log.commits if each.version > untouched)
-        elif any(write.is_merged for write in self.writes):
-            self._check_alone(log.commits)
+        if log is not None:
+            self._earlier = next((each.version for each in log.commits if each.claim == self._claim), None)
+            if self._earlier is not None:
+                return
+            if any(write.is_merged for write in self.writes):
+                self._check_alone(log.commits)
         rows, self._windows = arrangement.arranged(self.writes)
         for attempt in range(_COMMITS - 1):
             try:

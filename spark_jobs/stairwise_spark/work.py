@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
@@ -151,10 +152,17 @@ class Work:
         return groups
 
     def _merged_first(self, group: Pass) -> tuple[Step, ...]:
-        """What a pass reads, if that is best made by the pass itself, of the rows of finer slices."""
-        step = self.plan.step(group.reads)
-        is_whole = self._needed[group.reads] == self._missing[group.reads]
-        return (step,) if is_whole and is_finer_cheaper(step) else ()
+        """What a pass reads, if that is best made by the pass itself: of the rows of finer slices, or as it is.
+
+        Few rows that are written too go through the pass, for all of them are one query then. Of many, that would cost
+        more than to keep them in memory for both.
+        """
+        step, name = self.plan.step(group.reads), group.reads
+        if self._needed[name] != self._missing[name]:
+            return ()
+        is_alike = not (self.content.results or step.tier.keeps_values)
+        is_passed_on = self._is_small and name in self.due and is_alike
+        return (step,) if is_passed_on or is_finer_cheaper(step) else ()
 
     def _made(self, group: Step | Pass, found: Mapping[str, Rows], *, is_kept: bool) -> dict[str, Rows]:
         """The rows of a step, or of those of a pass; kept in memory if they are used several times."""
@@ -163,15 +171,18 @@ class Work:
             kept = self._kept_in_memory(group, distributed(frame, self.content.keys), found) if is_kept else frame
             return {group.tier.name: Rows(kept)}
         steps = group.steps
-        if steps[0].tier.name == group.reads:
-            parent = distributed(self._from_events(steps[0], self._missing[group.reads], finer), self.content.keys)
+        first = steps[0]
+        if first.tier.name == group.reads:
+            finer_rows = partial(self._from_events, first, self._missing[group.reads], finer)
+            rows = finer_rows() if is_finer_cheaper(first) else self._frame(first, found)
+            parent = distributed(rows, self.content.keys)
         else:
             parent = found[group.reads].alone()
             if id(found[group.reads].frame) not in self._kept:
                 parent = distributed(parent, self.content.keys)
         wanted = {step.tier.name for step in steps if step.tier.name in self.due or self._is_read_beside(step, steps)}
         made = made_together(parent, self.content, steps, self._missing, wanted)
-        made = self._kept_in_memory(steps[0], made, found) if is_kept else made
+        made = self._kept_in_memory(first, made, found) if is_kept else made
         return {step.tier.name: Rows(made, number) for number, step in enumerate(steps, 1) if step.tier.name in wanted}
 
     def _is_read_beside(self, step: Step, steps: Sequence[Step]) -> bool:
