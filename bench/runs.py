@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,8 +30,10 @@ SHARING = Options(pricing=Pricing.PAPER)
 """The plan of the paper's model, which always shares."""
 HEADER = ("work", "ours, s", "beside it, s", "ratio", "target")
 Row = tuple[str, ...]
-LONG, WARM = 12.0, 8.0
-"""A side that has taken so many seconds is not measured again; before, it runs for so long."""
+LONG, WARM, WARMEST = 12.0, 8.0, 60.0
+"""A side that has taken so many seconds is not measured again; before, it runs for so long, and at most for so long."""
+_STEADY = 0.9
+"""A side is warm once it takes this part of its best time so far, or more."""
 
 
 @dataclass(slots=True)
@@ -102,7 +105,7 @@ def in_turn(
     warmers: Mapping[int, Callable[[], object]] = MappingProxyType({}),
     warm_s: float = WARM,
 ) -> list[float]:
-    """The median seconds of each side, once each has run for some seconds, so that the JVM has compiled its code.
+    """The median seconds of each side, once it no longer gets faster, since the JVM has compiled its code.
 
     Sides that take long are measured once, others up to three times.
 
@@ -111,12 +114,8 @@ def in_turn(
         warmers: What takes less time than the side of that place and has the same code compiled.
         warm_s: How long each side runs before, at least.
     """
-    for place, side in enumerate(sides):
-        warmer, until = warmers.get(place, side), time.perf_counter() + warm_s
-        if PACE.is_warm:
-            warmer()
-        while PACE.is_warm and time.perf_counter() < until:
-            warmer()
+    for place, side in enumerate(sides if PACE.is_warm else ()):
+        _warm(warmers.get(place, side), warm_s)
     seconds: list[list[float]] = [[] for _ in sides]
     for _, (side, taken) in itertools.product(range(PACE.rounds), list(zip(sides, seconds, strict=True))):
         if sum(taken) < LONG:
@@ -124,6 +123,16 @@ def in_turn(
             side()
             taken.append(time.perf_counter() - started)
     return [median(each) for each in seconds]
+
+
+def _warm(warmer: Callable[[], object], least_s: float) -> None:
+    best, taken, is_steady = math.inf, 0.0, False
+    while taken < least_s or not (is_steady or taken > WARMEST):
+        started = time.perf_counter()
+        warmer()
+        seconds = time.perf_counter() - started
+        is_steady = seconds > best * _STEADY
+        best, taken = min(best, seconds), taken + seconds
 
 
 def faster(name: str, ours: float, theirs: float, goal: str) -> Row:

@@ -451,7 +451,7 @@ class _Run:
                     ends=ends[name],
                     starts=events(tier, ends[name]),
                     coverage=_at(ends[name], version),
-                    untouched=state.version if is_new else None,
+                    is_new=is_new,
                 )
             )
         return writes

@@ -49,6 +49,7 @@ _NOTHING_THERE = (
     "DELTA_TABLE_NOT_FOUND",
     "DELTA_INVALID_PARTITION_PATH",
 )
+_SOMETHING_THERE = ("DELTA_CREATE_TABLE_", "DELTA_TABLE_ALREADY_EXISTS", "TABLE_OR_VIEW_ALREADY_EXISTS")
 # Seconds within which another process has made its table, if it is about to; and between two looks at it.
 _UNTIL_MADE, _LOOK = 10.0, 0.2
 _OCCUPIED = "stairwise: there are rows in the range"
@@ -136,19 +137,23 @@ class Definition:
         return (*self.columns.fields, *self.partitions)
 
     def statement(self, place: Place, mark: str) -> str:
-        """The SQL that makes the table, with its mark, unless one is there."""
+        """The SQL that makes the table, with its mark; it fails if one is there, which has another."""
         columns = ", ".join(self._column(field) for field in self.fields)
         parted = ", ".join(quoted(field.name) for field in self.partitions)
-        properties = {OWNER: self.owner, PLAN: self.plan, VERSION: self.version, MARK: mark, **_PROPERTIES}
-        if self.keys is not None:
-            properties[KEYS] = str(self.keys)
-        if self.required:
-            properties["delta.dataSkippingStatsColumns"] = ",".join(map(quoted, self._indexed()))
         return (
-            f"CREATE TABLE IF NOT EXISTS {place.identifier} ({columns}) USING delta "
+            f"CREATE TABLE {place.identifier} ({columns}) USING delta "
             f"{f'PARTITIONED BY ({parted}) ' if parted else ''}COMMENT {literal(self.comment)} "
-            f"TBLPROPERTIES ({_assigned(properties)})"
+            f"TBLPROPERTIES ({_assigned(self.properties(mark))})"
         )
+
+    def properties(self, mark: str) -> Mapping[str, str]:
+        """What the table says of itself, with its mark."""
+        found = {OWNER: self.owner, PLAN: self.plan, VERSION: self.version, MARK: mark, **_PROPERTIES}
+        if self.keys is not None:
+            found[KEYS] = str(self.keys)
+        if self.required:
+            found["delta.dataSkippingStatsColumns"] = ",".join(map(quoted, self._indexed()))
+        return found
 
     def _column(self, field: StructField) -> str:
         required = " NOT NULL" if field.name in self.required else ""
@@ -389,9 +394,12 @@ def _made(spark: SparkSession, place: Place, definition: Definition, mark: str) 
                 "and Delta Lake takes none of them.",
                 hint="rename it in the source: sql: SELECT ... AS name.",
             ) from error
-        # That files are there, or, if another run made it at the same instant, that the table has another mark.
-        if not condition(error).startswith("DELTA_CREATE_TABLE_"):
+        # That files are there, or that a table is, which has another mark.
+        if not condition(error).startswith(_SOMETHING_THERE):
             raise
+    else:
+        if place.path is not None:
+            return _There(place.path, definition.properties(mark))
     return _there(spark, place)
 
 

@@ -49,7 +49,7 @@ class Transaction:
 
     def __post_init__(self) -> None:
         """Rows are added if no window of them was ever claimed."""
-        self._is_append = all(write.untouched is not None for write in self.writes)
+        self._is_append = all(write.is_new for write in self.writes)
 
     @property
     def subject(self) -> str:

@@ -35,8 +35,8 @@ class Write:
         ends: The windows that end in (start, end] of one of these ranges are replaced.
         starts: Ranges that hold the start of each of them.
         coverage: What the rows reflect.
-        untouched: If set, the version of the table at which no claim had ever been made in the ranges: the rows are
-            then added, which is several times cheaper.
+        is_new: Whether no claim was ever made in the ranges, as far as is known: the rows are then added, which is
+            several times cheaper.
         is_merged: Whether the rows are made of those that are stored, of which nobody may have written others since.
     """
 
@@ -45,7 +45,7 @@ class Write:
     ends: Spans
     starts: Spans
     coverage: Coverage
-    untouched: int | None = None
+    is_new: bool = False
     is_merged: bool = False
 
     @property

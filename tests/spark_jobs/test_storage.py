@@ -57,7 +57,7 @@ def kept(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Stora
     """Tables to look at, with a commit in one of them."""
     kept = _storage(spark, _rollup(str(tmp_path_factory.mktemp("kept") / "target")))
     kept.ensure({"20s": _schemas(kept)["20s"]})
-    kept.write("r1", [_write(kept, "20s", Interval(0, 60), untouched=0)])
+    kept.write("r1", [_write(kept, "20s", Interval(0, 60), is_new=True)])
     return kept
 
 
@@ -100,7 +100,7 @@ def _schemas(storage: Storage) -> dict[str, StructType]:
 
 
 def _write(
-    storage: Storage, tier: str, span: Interval, value: int = 1, source: int = 1, untouched: int | None = None
+    storage: Storage, tier: str, span: Interval, value: int = 1, source: int = 1, *, is_new: bool = False
 ) -> Write:
     window = storage.tiers[tier].window
     assert isinstance(window, FixedWindow)
@@ -110,7 +110,7 @@ def _write(
         ends=(span,),
         starts=(Interval(span.start - window.range, span.end),),
         coverage=Coverage.of(span, source),
-        untouched=untouched,
+        is_new=is_new,
     )
 
 
@@ -142,7 +142,7 @@ def test_a_life(spark: SparkSession, tmp_path: Path) -> None:
     storage.ensure({tier: schema for tier, schema in _schemas(storage).items() if tier in (rolling, helper)})
     first, second, kept, restated = Interval(-60, 60), Interval(60, 120), Interval(-60, 0), Interval(0, 60)
     assert storage.states() == dict.fromkeys((rolling, helper), State(0, Coverage()))
-    done = storage.write("r1", [_write(storage, tier, first, untouched=0) for tier in (rolling, helper)])
+    done = storage.write("r1", [_write(storage, tier, first, is_new=True) for tier in (rolling, helper)])
     assert [(each.tier, each.version, each.rows, each.wrote) for each in done] == [
         (tier, 1, 2 * len(_wanted(storage, tier, (first, 1))), True) for tier in (rolling, helper)
     ]
@@ -281,12 +281,12 @@ def test_each_tier_of_one_table_has_parts_of_its_own_length(spark: SparkSession,
     spans = {"20s": Interval(-60, 0), "30s": Interval(-60, 60), "2d": Interval(-4 * _DAY, 50 * _DAY)}
     storage.ensure({tier: schema for tier, schema in _schemas(storage).items() if tier in spans})
 
-    def written(value: int, untouched: int | None) -> tuple[Written, ...]:
-        writes = [_write(storage, tier, span, value, untouched=untouched) for tier, span in spans.items()]
+    def written(value: int, *, is_new: bool) -> tuple[Written, ...]:
+        writes = [_write(storage, tier, span, value, is_new=is_new) for tier, span in spans.items()]
         return storage.write(f"r{value}", writes)
 
-    for value, untouched in ((1, 0), (2, None)):
-        done = written(value, untouched)
+    for value, is_new in ((1, True), (2, False)):
+        done = written(value, is_new=is_new)
         assert [each.rows for each in done] == [2 * len(_wanted(storage, tier, (of, 1))) for tier, of in spans.items()]
         found = {each.tier: _stored(storage, each) for each in done}
         assert found == {tier: _wanted(storage, tier, (span, value)) for tier, span in spans.items()}
@@ -309,7 +309,7 @@ def test_scattered_windows_are_replaced_and_no_others(
         rows=Rows(within(_rows(storage, "20s", whole, 2), F.unix_micros("window_end") - F.lit(1), spans)),
         ends=spans,
     )
-    storage.write("r1", [_write(storage, "20s", whole, untouched=0)])
+    storage.write("r1", [_write(storage, "20s", whole, is_new=True)])
     (done,) = storage.write("r2", [scattered])
     others = [(span, 1) for span in without((whole,), spans)]
     assert _stored(storage, done) == _wanted(storage, "20s", *others, *((span, 2) for span in spans))
@@ -453,7 +453,7 @@ def test_a_target_that_holds_something_else_is_refused(kept: Storage, tmp_path: 
 def test_a_table_that_somebody_replaced_is_not_taken_for_ours(spark: SparkSession, tmp_path: Path) -> None:
     storage = _storage(spark, _rollup(str(tmp_path)))
     storage.ensure(_schemas(storage))
-    storage.write("r1", [_write(storage, "20s", Interval(0, 60), untouched=0)])
+    storage.write("r1", [_write(storage, "20s", Interval(0, 60), is_new=True)])
     rmtree(str(storage.place("20s").path))
     sql(spark, f"CREATE TABLE {storage.place('20s').identifier} (a INT) USING delta")
     for known in (storage, _fresh(storage)):
@@ -469,17 +469,17 @@ def test_rows_are_never_added_upon_others(spark: SparkSession, tmp_path: Path) -
     storage = _storage(spark, _rollup(str(tmp_path)))
     storage.ensure({"20s": _schemas(storage)["20s"]})
     late, later = _fresh(storage), _fresh(storage)
-    known = late.states()["20s"].version
+    late.states()
     later.states()
     span = Interval(0, 60)
     storage.write("r1", [_write(storage, "20s", span)])
     with pytest.raises(BusyError) as busy:
-        late.write("r2", [_write(late, "20s", Interval(40, 80), untouched=known)])
+        late.write("r2", [_write(late, "20s", Interval(40, 80), is_new=True)])
     table = storage.place("20s")
     assert str(busy.value) == (
         f"table {table}: another run wrote windows of the same range, as version 1. Hint: run again."
     )
-    (done,) = later.write("r3", [_write(later, "20s", Interval(60, 80), untouched=known)])
+    (done,) = later.write("r3", [_write(later, "20s", Interval(60, 80), is_new=True)])
     assert _stored(storage, done) == _wanted(storage, "20s", (Interval(0, 80), 1))
     assert later.states()["20s"] == State(2, Coverage.of(Interval(0, 80), 1))
 
@@ -535,7 +535,7 @@ def test_a_write_without_rows_heeds_what_others_wrote_meanwhile(spark: SparkSess
     storage.states()
     first, second = Interval(0, 60), Interval(60, 120)
     other = _fresh(storage)
-    other.write("another", [_write(other, "20s", second, untouched=other.states()["20s"].version)])
+    other.write("another", [_write(other, "20s", second, is_new=True)])
     nothing = replace(_write(storage, "20s", first), rows=Rows(_rows(storage, "20s", Interval(0, 0))))
     (done,) = storage.write("r1", [nothing])
     assert not done.wrote
