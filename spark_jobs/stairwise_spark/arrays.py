@@ -20,9 +20,12 @@ import pyarrow as pa
 
 from stairwise_spark.folds import FOLDS, Flags, Groups, Ints, State
 
+_NOWHERE: Ints = np.empty(0, np.int64)
 BLOCK_ROWS = 1 << 17  # so many rows at once; more, if one key has more
 GROUP = "_group"
 """The column by which rows come in order: a number that all rows of a key share, as other keys may."""
+OF = "_of"
+"""The column by which rows are told apart that come in: 0, or the number of the tier that they are stored rows of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,23 +129,27 @@ class Pass:
         keys: The columns that tell rows apart.
         folds: How states merge.
         branches: Parents before their children.
+        has_stored: Whether stored rows of its tiers come in too: they are merged like made ones, but do not come out.
     """
 
     keys: tuple[str, ...]
     folds: tuple[Fold, ...]
     branches: tuple[Branch, ...]
+    has_stored: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of all tiers."""
         for table in _blocks(batches):
             block = _Block.of(table, self.keys, self.folds)
-            made = {0: block.rows}
+            stored = block.parted() if self.has_stored else {0: block.rows}
+            made = {0: stored.get(0, block.rows.taken(_NOWHERE))}
             for branch in self.branches:
                 parts: Iterable[_Rows]
                 if isinstance(branch.cut, Hops):
                     parts = map(branch.asked_for, _slid(branch.cut, made[branch.reads], self.folds))
                 else:
-                    made[branch.number] = rows = _merged(branch.cut, branch, made[branch.reads], self.folds)
+                    rows = _merged(branch.cut, branch, made[branch.reads], self.folds)
+                    made[branch.number] = rows.beside(stored.get(branch.number))
                     parts = [rows] if branch.is_asked_for else []
                 yield from (block.batch(branch.number, rows) for rows in parts if len(rows.begin))
 
@@ -159,6 +166,14 @@ class _Rows(NamedTuple):
         states = {name: state.taken(places) for name, state in self.states.items()}
         return _Rows(self.key[places], self.begin[places], self.end[places], states)
 
+    def beside(self, others: _Rows | None) -> _Rows:
+        """These rows and others, in order."""
+        if others is None:
+            return self
+        states = {name: state.beside(others.states[name]) for name, state in self.states.items()}
+        key, begin, end = (np.concatenate(each) for each in zip(self[:3], others[:3], strict=True))
+        return _Rows(key, begin, end, states).taken(np.lexsort((begin, key)))
+
     def between(self, first: int, beyond: int) -> _Rows:
         """Without copies."""
         states = {name: state.between(first, beyond) for name, state in self.states.items()}
@@ -166,11 +181,12 @@ class _Rows(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """What came in: its keys, the types of its columns, its rows."""
+    """What came in: its keys, the types of its columns, its rows, and of which tier each is, if that is told."""
 
     keys: Mapping[str, pa.Array[Any]]
     kinds: Mapping[str, pa.DataType]
     rows: _Rows
+    of_tier: Ints | None
 
     @classmethod
     def of(cls, table: pa.Table, keys: Sequence[str], folds: Sequence[Fold]) -> _Block:
@@ -189,7 +205,14 @@ class _Block(NamedTuple):
             {key: columns[key].take(firsts) for key in keys},
             {name: column.type for name, column in columns.items()},
             rows,
+            columns[OF].to_numpy()[order] if OF in columns else None,
         )
+
+    def parted(self) -> dict[int, _Rows]:
+        """The rows of each tier."""
+        if self.of_tier is None:
+            raise AssertionError("nothing says which tier rows are of")
+        return {int(each): self.rows.taken(np.flatnonzero(self.of_tier == each)) for each in np.unique(self.of_tier)}
 
     def batch(self, number: int, rows: _Rows) -> pa.RecordBatch:
         columns = {
@@ -240,6 +263,8 @@ def _slid(hops: Hops, rows: _Rows, folds: Sequence[Fold]) -> Iterator[_Rows]:
 
 def _merged(cut: Cut, branch: Branch, rows: _Rows, folds: Sequence[Fold]) -> _Rows:
     """The rows of a tier: neighbours of one key and one window become one."""
+    if not branch.after:
+        return rows.taken(_NOWHERE)
     begin, end = cut.bounds(rows.begin)
     is_wanted = (begin < end) & branch.is_wanted(end)
     rows = rows._replace(begin=begin, end=end)

@@ -82,7 +82,10 @@ class Coverage:
     @classmethod
     def over(cls, ranges: Iterable[tuple[int, int, int]]) -> Coverage:
         """The coverage after these ranges, one upon the other: where they overlap, the later one holds."""
-        layers = [cls.of(Interval(start, end), version) for start, end, version in ranges]
+        known = [Stretch(start, end, version) for start, end, version in ranges if start < end]
+        if all(one.end <= other.start for one, other in pairwise(known)):
+            return cls(_in_normal_form(known))
+        layers = [cls((each,)) for each in known]
         while len(layers) > 1:  # by halves, so that many ranges do not take as many looks at all of them
             layers = [older.overlaid(newer) for older, newer in zip_longest(layers[::2], layers[1::2], fillvalue=cls())]
         return layers[0] if layers else cls()
@@ -173,19 +176,24 @@ class Coverage:
     def _merged(self, other: Coverage, choose: Callable[[int | None, int | None], int | None]) -> Coverage:
         """Between two neighbouring bounds nothing changes, so one choice there settles the range."""
         bounds = sorted({bound for each in (*self.stretches, *other.stretches) for bound in each[:2]})
-        merged: list[Stretch] = []
-        for start, end in pairwise(bounds):
-            version = choose(self._at(start), other._at(start))
-            if version is None:
-                continue
-            if merged and merged[-1].end == start and merged[-1].version == version:
-                start = merged.pop().start  # noqa: PLW2901 - the range goes on
-            merged.append(Stretch(start, end, version))
-        return Coverage(tuple(merged))
+        chosen = ((*span, choose(self._at(span[0]), other._at(span[0]))) for span in pairwise(bounds))
+        known = (Stretch(start, end, version) for start, end, version in chosen if version is not None)
+        return Coverage(_in_normal_form(known))
 
     def _at(self, instant: int) -> int | None:
         index = bisect_right(self.stretches, instant, key=lambda each: each.start) - 1
         return self.stretches[index].version if index >= 0 and instant < self.stretches[index].end else None
+
+
+def _in_normal_form(apart: Iterable[Stretch]) -> tuple[Stretch, ...]:
+    """Ranges in order that do not overlap, neighbours of one version as one."""
+    merged: list[Stretch] = []
+    for each in apart:
+        if merged and merged[-1].end == each.start and merged[-1].version == each.version:
+            merged[-1] = merged[-1]._replace(end=each.end)
+        else:
+            merged.append(each)
+    return tuple(merged)
 
 
 def trusted(coverage: Coverage) -> tuple[Interval, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pyspark.sql import Column
@@ -21,7 +22,7 @@ from stairwise.declared import TimeUnit
 from stairwise.windowing import Interval
 from stairwise.zones import DAY_SECONDS
 from stairwise_spark.errors import SourceError
-from stairwise_spark.names import column
+from stairwise_spark.names import column, quoted
 
 MICROS = 1_000_000
 _LARGEST = 2**63 - 1
@@ -88,25 +89,30 @@ class EventTime:
         # Rounded down before 1970 too, where a division of integers rounds up.
         return F.call_function("div", count - F.pmod(count, each), each)
 
-    def may_be_in(self, span: Interval) -> Column:
-        """A filter on the source's own column, by which files are skipped: true for each event of the span at least.
+    def may_be_in(self, spans: Iterable[Interval]) -> Column:
+        """A filter on the source's own column, by which files are skipped: true for each event of some spans at least.
 
         It is exact unless :attr:`is_local`.
         """
-        raw = column(self.name)
+        # As one text: put together column by column, many spans took Python seconds.
+        return F.expr(" OR ".join(map(self._said, spans)) or "false")
+
+    def _said(self, span: Interval) -> str:
+        raw = quoted(self.name)
         # No offset from UTC is a day, and a time that never happens moves by an offset too.
         slack = DAY_SECONDS if self._is_shifted else 0
-        start, end = span.start - slack, span.end + slack
+        bounds = span.start - slack, span.end + slack
         match self.type:
             case TimestampType() | TimestampNTZType():
-                first, last = (F.timestamp_micros(_long(each * MICROS)).cast(self.type) for each in (start, end))
-                return (raw >= first) & (raw < last)
+                kind = self.type.simpleString()
+                first, last = (f"CAST(timestamp_micros({_long(each * MICROS)}) AS {kind})" for each in bounds)
+                return f"({raw} >= {first} AND {raw} < {last})"
             case DateType():
-                first, last = (_date(each // DAY_SECONDS) for each in (start, end))
-                return (raw >= first) & (raw <= last)
+                first, last = (f"date_from_unix_date({_days(each // DAY_SECONDS)})" for each in bounds)
+                return f"({raw} >= {first} AND {raw} <= {last})"
             case _:
-                per_second = _PER_SECOND[self.unit or TimeUnit.SECONDS]
-                return (raw >= _long(start * per_second)) & (raw < _long(end * per_second))
+                first, last = (_long(each * _PER_SECOND[self.unit or TimeUnit.SECONDS]) for each in bounds)
+                return f"({raw} >= {first} AND {raw} < {last})"
 
     @property
     def is_local(self) -> bool:
@@ -118,10 +124,10 @@ class EventTime:
         return self.is_local and self.zone != "UTC"
 
 
-def _long(number: int) -> Column:
+def _long(number: int) -> str:
     """The nearest BIGINT."""
-    return F.lit(max(-_LARGEST, min(_LARGEST, number))).cast("bigint")
+    return f"{max(-_LARGEST, min(_LARGEST, number))}L"
 
 
-def _date(days: int) -> Column:
-    return F.date_from_unix_date(F.lit(max(-_MOST_DAYS, min(_MOST_DAYS, days))))
+def _days(number: int) -> int:
+    return max(-_MOST_DAYS, min(_MOST_DAYS, number))

@@ -43,6 +43,13 @@ class State(NamedTuple):
         """The states at these places."""
         return State(self.values[places], None if self.there is None else self.there[places])
 
+    def beside(self, others: State) -> State:
+        """These states, and after them others."""
+        sides = (self, others)
+        flags = [np.ones(len(each.values), np.bool_) if each.there is None else each.there for each in sides]
+        there = None if all(each.there is None for each in sides) else np.concatenate(flags)
+        return State(np.concatenate([each.values for each in sides]), there)
+
     def between(self, first: int, beyond: int) -> State:
         """The states from one place until just before another."""
         return State(self.values[first:beyond], None if self.there is None else self.there[first:beyond])

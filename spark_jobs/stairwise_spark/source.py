@@ -20,11 +20,10 @@ from stairwise_spark.delta_log import Described, Logged, described, read_log, su
 from stairwise_spark.errors import RunError, SourceError, condition, said, translated, translating, unless_refused
 from stairwise_spark.event_time import MICROS, EventTime
 from stairwise_spark.grid import within
-from stairwise_spark.halves import any_of
 from stairwise_spark.names import column, quoted, without_wildcards
 from stairwise_spark.session import sql
 from stairwise_spark.source_checks import Direct, check_source, expressions, named_field, needed_fields
-from stairwise_spark.spans import Spans, merged
+from stairwise_spark.spans import Spans, hull, merged
 
 # What DESCRIBE HISTORY says of what is no Delta table: a view, or a table of another format.
 _NO_DELTA = ("EXPECT_TABLE_NOT_VIEW", "DELTA_ONLY_OPERATION", "DELTA_TABLE_ONLY_OPERATION")
@@ -35,6 +34,8 @@ _PARTITION = re.compile(r"/[^/]+=[^/]*/")
 _END_OF_TIME = 253_402_214_400  # 9999-12-31T00:00Z: what Spark shows as a year of four digits
 # Files are skipped by so many ranges of time; more are joined for that.
 _MOST_COMPARED = 64
+# Ranges that cover so much of the time between the first and the last skip no file worth the comparisons.
+_ALMOST_ALL = 0.9
 # Of so many files the system is asked how large they are: it takes a second.
 _MOST_ASKED = 1_000
 
@@ -85,7 +86,7 @@ class PinnedSource:
         has_time = column(self.time.name).isNotNull()
         kept = self.frame.where(has_time) if spans is None else self._near(self.frame, spans)
         rows = kept.select(*self.columns, self.time.micros.alias("_time"))
-        if spans is not None and (self.time.is_local or len(spans) > _MOST_COMPARED):
+        if spans is not None and (self.time.is_local or _compared(spans) != spans):
             rows = within(rows, F.col("_time"), spans)
         return rows if counted is None else rows.observe(counted, F.count(F.lit(1)).alias("rows"))
 
@@ -108,8 +109,7 @@ class PinnedSource:
 
     def _near(self, frame: DataFrame, spans: Spans) -> DataFrame:
         """The rows that may be in some spans, by a filter on the source's own column, by which files are skipped."""
-        near = map(self.time.may_be_in, merged(spans, _MOST_COMPARED))
-        return frame.where(any_of(near))
+        return frame.where(self.time.may_be_in(_compared(spans)))
 
     def used(self) -> frozenset[str]:
         """The names of the columns that the rollup looks at, in lower case."""
@@ -227,6 +227,13 @@ def open_source(spark: SparkSession, rollup: Rollup, direct: Direct) -> PinnedSo
 def _described(spark: SparkSession, source: Source, table: str, version: int) -> Described:
     summed = None if source.path is None else summed_up(spark, located(source.path), version)
     return summed or described(spark, table)
+
+
+def _compared(spans: Spans) -> Spans:
+    """The ranges of time by which files are skipped, which hold these."""
+    found, whole = merged(spans, _MOST_COMPARED), hull(spans)
+    is_almost_all = sum(each.end - each.start for each in found) >= _ALMOST_ALL * (whole.end - whole.start)
+    return (whole,) if found and is_almost_all else found
 
 
 def _files_identity(frame: DataFrame, source: Source) -> str | None:

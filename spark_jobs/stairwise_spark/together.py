@@ -7,6 +7,7 @@ width, as NumPy has them. What it cannot handle is computed tier by tier.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame
@@ -35,10 +36,11 @@ from stairwise.tiers import Tier
 from stairwise.window import FixedWindow
 from stairwise.windowing import Interval, windows_ending
 from stairwise_spark import arrays, folds
-from stairwise_spark.arrays import GROUP, Branch, Cut, Fold, Hops, Pass
+from stairwise_spark.arrays import GROUP, OF, Branch, Cut, Fold, Hops, Pass
 from stairwise_spark.compute import Content
 from stairwise_spark.expressions import lifted
 from stairwise_spark.grid import MICROS, fixed_begins
+from stairwise_spark.halves import rows_of_all
 from stairwise_spark.names import column
 from stairwise_spark.rows import NUMBER
 from stairwise_spark.spans import Spans, hull
@@ -93,16 +95,22 @@ def distributed(frame: DataFrame, keys: Sequence[str]) -> DataFrame:
 
 
 def made_together(
-    rows: DataFrame, content: Content, steps: Sequence[Step], ends: Mapping[str, Spans], wanted: Collection[str]
+    rows: DataFrame,
+    content: Content,
+    steps: Sequence[Step],
+    ends: Mapping[str, Spans],
+    wanted: Collection[str],
+    stored: Mapping[str, DataFrame] = MappingProxyType({}),
 ) -> DataFrame:
     """The wanted tiers of some steps as one TIER frame, with the `NUMBER` of each row's tier.
 
     Args:
-        rows: The TIER frame of what the first step reads, distributed by its keys.
+        rows: The TIER frame of what the first step reads; distributed by its keys, if nothing is stored.
         content: What they hold.
         steps: Parents before their children; each reads the rows that come in, or one of the steps before.
         ends: For each tier, ranges of seconds: its windows that end in (start, end] of one of them are made.
         wanted: The names of tiers; the others are only read here.
+        stored: The TIER frames of windows of some of these tiers that are read too, and are there already.
     """
     keys, partials = content.keys, content.partials(keeps_values=False)
     numbers = {step.tier.name: number for number, step in enumerate(steps, 1)}
@@ -110,12 +118,18 @@ def made_together(
         keys=keys,
         folds=tuple(Fold(partial.columns, _FOLDS[partial.primitive][0]) for partial in partials),
         branches=tuple(_branch(step, numbers, ends[step.tier.name], wanted) for step in steps),
+        has_stored=bool(stored),
     )
     states = [name for partial in partials for name in partial.columns]
     made = rows.select(*map(column, (*keys, "_begin", "_end", *states))).schema
     # By one number Spark sorts several times as fast as by columns.
     group = F.xxhash64(*map(column, keys)) if keys else F.lit(0).cast("bigint")
-    grouped = rows.select(group.alias(GROUP), *map(column, (*keys, "_begin", *states))).sortWithinPartitions(GROUP)
+    columns = (*keys, "_begin", *states)
+    if stored:
+        sides = {0: rows, **{numbers[name]: frame for name, frame in stored.items()}}
+        apart = (side.select(*map(column, columns), F.lit(number).alias(OF)) for number, side in sides.items())
+        rows, columns = distributed(rows_of_all(apart), keys), (*columns, OF)
+    grouped = rows.select(group.alias(GROUP), *map(column, columns)).sortWithinPartitions(GROUP)
     return grouped.mapInArrow(work, StructType([StructField(NUMBER, IntegerType()), *made.fields]))
 
 

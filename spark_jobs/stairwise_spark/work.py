@@ -7,9 +7,8 @@ made of it stays where it lies.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
@@ -76,6 +75,7 @@ class Work:
     spans: list[Interval] = field(default_factory=list[Interval])
     _needed: dict[str, Spans] = field(default_factory=dict[str, Spans])
     _missing: dict[str, Spans] = field(default_factory=dict[str, Spans])
+    _held: dict[str, Spans] = field(default_factory=dict[str, Spans])
     _kept: dict[int, _Kept] = field(default_factory=dict[int, "_Kept"])
     _is_small: bool = False
 
@@ -117,7 +117,7 @@ class Work:
         due: dict[str, Rows] = {}
         for names in frames.values():
             frame = found[names[0]].frame
-            if any(self._needed[name] != self.due[name] for name in names):
+            if any(self._held[name] != self.due[name] for name in names):
                 frame = self._only_due(frame, {name: found[name].number for name in names})
             due.update({name: Rows(frame, found[name].number) for name in names})
         return due
@@ -134,31 +134,43 @@ class Work:
     def _groups(self) -> dict[str, Step | Pass]:
         """For each tier that is needed, its step, or the pass that makes it.
 
-        That is a pass of the plan, of those steps all of whose windows that are needed have to be computed.
+        That is a pass of the plan, of those steps of which windows that are needed have to be computed. Windows that
+        are there go through it too, if it is only the pass that reads them.
         """
         groups: dict[str, Step | Pass] = {
             step.tier.name: step for step in self.plan.steps if step.tier.name in self._needed
         }
         for each in self.plan.passes() if self.goes_together else ():
-            inside = {each.reads: True}
-            for step in each.steps:
-                wanted, missing = self._needed.get(step.tier.name), self._missing.get(step.tier.name)
-                is_whole = bool(wanted) and wanted == missing
-                inside[step.tier.name] = is_whole and inside.get(step.reads or "", False)
-            steps = tuple(step for step in each.steps if inside[step.tier.name])
+            steps = self._inside(each, self._needed.keys()) if each.reads in self._needed else ()
+            if any(self._there(step) and self._is_read_beside(step, steps) for step in steps):
+                steps = self._inside(
+                    each, {name for name, wanted in self._needed.items() if wanted == self._missing[name]}
+                )
             if len(steps) > 1 or any(step.final is not None for step in steps):
-                together = replace(each, steps=(*self._merged_first(each), *steps))
+                together = replace(each, steps=(*self._merged_first(each, steps), *steps))
                 groups.update(dict.fromkeys((step.tier.name for step in together.steps), together))
         return groups
 
-    def _merged_first(self, group: Pass) -> tuple[Step, ...]:
+    def _inside(self, group: Pass, tiers: Collection[str]) -> tuple[Step, ...]:
+        """The steps of a pass that make some tiers, as far as what they read is inside too."""
+        inside = {group.reads}
+        for step in group.steps:
+            if step.tier.name in tiers and step.reads in inside:
+                inside.add(step.tier.name)
+        return tuple(step for step in group.steps if step.tier.name in inside)
+
+    def _there(self, step: Step) -> Spans:
+        """What is needed of a tier and has not to be computed."""
+        return without(self._needed[step.tier.name], self._missing[step.tier.name])
+
+    def _merged_first(self, group: Pass, steps: Sequence[Step]) -> tuple[Step, ...]:
         """What a pass reads, if that is best made by the pass itself: of the rows of finer slices, or as it is.
 
         Few rows that are written too go through the pass, for all of them are one query then. Of many, that would cost
         more than to keep them in memory for both.
         """
         step, name = self.plan.step(group.reads), group.reads
-        if self._needed[name] != self._missing[name]:
+        if not self._missing[name] or (self._there(step) and self._is_read_beside(step, steps)):
             return ()
         is_alike = not (self.content.results or step.tier.keeps_values)
         is_passed_on = self._is_small and name in self.due and is_alike
@@ -167,21 +179,28 @@ class Work:
     def _made(self, group: Step | Pass, found: Mapping[str, Rows], *, is_kept: bool) -> dict[str, Rows]:
         """The rows of a step, or of those of a pass; kept in memory if they are used several times."""
         if isinstance(group, Step):
+            self._held[group.tier.name] = self._needed[group.tier.name]
             frame = self._frame(group, found)
             kept = self._kept_in_memory(group, distributed(frame, self.content.keys), found) if is_kept else frame
             return {group.tier.name: Rows(kept)}
         steps = group.steps
-        first = steps[0]
-        if first.tier.name == group.reads:
-            finer_rows = partial(self._from_events, first, self._missing[group.reads], finer)
-            rows = finer_rows() if is_finer_cheaper(first) else self._frame(first, found)
-            parent = distributed(rows, self.content.keys)
-        else:
+        first, missing = steps[0], self._missing[group.reads]
+        stored = {each.tier.name: self._from_table(each, there) for each in steps if (there := self._there(each))}
+        if first.tier.name != group.reads:
             parent = found[group.reads].alone()
-            if id(found[group.reads].frame) not in self._kept:
-                parent = distributed(parent, self.content.keys)
+            is_distributed = id(found[group.reads].frame) in self._kept
+        else:
+            is_distributed = False
+            parent = (
+                self._from_events(first, missing, finer)
+                if is_finer_cheaper(first)
+                else self._computed(first, found, missing)
+            )
+        if not (is_distributed or stored):
+            parent = distributed(parent, self.content.keys)
+        self._held.update((each.tier.name, self._missing[each.tier.name]) for each in steps)
         wanted = {step.tier.name for step in steps if step.tier.name in self.due or self._is_read_beside(step, steps)}
-        made = made_together(parent, self.content, steps, self._missing, wanted)
+        made = made_together(parent, self.content, steps, self._missing, wanted, stored)
         made = self._kept_in_memory(first, made, found) if is_kept else made
         return {step.tier.name: Rows(made, number) for number, step in enumerate(steps, 1) if step.tier.name in wanted}
 
