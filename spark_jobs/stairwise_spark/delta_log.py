@@ -14,6 +14,7 @@ from pyspark.sql.types import DataType, LongType, StructField, StructType
 
 from stairwise.declared import TimeUnit
 from stairwise.zones import DAY_SECONDS
+from stairwise_spark.errors import unless_refused
 from stairwise_spark.event_time import MICROS, EventTime
 from stairwise_spark.names import quoted, without_wildcards
 from stairwise_spark.session import sql
@@ -106,11 +107,9 @@ def summed_up(spark: SparkSession, folder: str, version: int) -> Described | Non
         version: Of it.
     """
     file = f"{without_wildcards(folder)}/_delta_log/{version:020d}.crc"
-    try:
-        said = spark.read.schema(_CHECKSUM).json(file).select("tableSizeBytes", "metadata.*", "protocol.*").collect()
-    except AnalysisException:
-        return None
-    if len(said) != 1 or None in (said[0]["tableSizeBytes"], said[0]["id"], said[0]["minWriterVersion"]):
+    columns = "tableSizeBytes", "metadata.*", "protocol.*"
+    said = unless_refused(lambda: spark.read.schema(_CHECKSUM).json(file).select(*columns).collect())
+    if not said or None in (said[0]["tableSizeBytes"], said[0]["id"], said[0]["minWriterVersion"]):
         return None
     row = said[0]
     features = _features(row)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stairwise_spark import arrays
-from stairwise_spark.arrays import GROUP, Branch, Cut, Fold, Hops, Pass
+from stairwise_spark.arrays import GROUP, OF, Branch, Cut, Fold, Hops, Pass
 
 Row = tuple[str | None, int, int | None]
 FAR = 10**9
@@ -167,3 +167,49 @@ def test_a_tier_that_is_read_may_have_readers_whose_windows_overlap() -> None:
     pairs = Branch(1, 0, Cut(classes=((2, 0),)), (-FAR,), (FAR,), is_asked_for=False)
     hops = Branch(2, 1, Hops(range(0, 4, 2), range(4, 8, 2)), (-FAR,), (FAR,))
     assert made(rows, 2, pairs, hops) == [(2, "a", 0, 4, 4), (2, "a", 2, 6, 4)]
+
+
+@given(
+    rows=ROWS,
+    size=st.integers(1, 7),
+    block=st.sampled_from([1, 3, 1000]),
+    is_there=st.lists(st.booleans(), min_size=20, max_size=20),
+)
+def test_windows_that_are_stored_are_merged_with_those_that_are_made(
+    rows: list[Row], size: int, block: int, is_there: list[bool]
+) -> None:
+    """Of the windows of 4, some are made and others come in as rows of theirs; those of 12 are made of both."""
+    fours = {i: (i // 4 * 4, i // 4 * 4 + 4) for i in range(-20, 21)}
+    twelves = {i: (i // 12 * 12, i // 12 * 12 + 12) for i in range(-20, 21)}
+    stored = {four for four in fours.values() if is_there[four[0] // 4 % 20]}
+    missing = sorted({*fours.values()} - stored)
+    coming: list[tuple[Row, int]] = [(row, 0) for row in rows if fours[row[1]] not in stored]
+    for _, key, begin, end, total in plain(rows, 1, fours):
+        if (begin, end) in stored:
+            coming.append(((key, begin, total), 1))  # type: ignore[arg-type]  # what plain gives is of no type
+    coming.sort(key=lambda each: group_of(each[0][0]))
+    work = Pass(
+        keys=("key",),
+        folds=(Fold(("total",), "sum"),),
+        branches=(
+            Branch(1, 0, Cut(classes=((4, 0),)), tuple(a for a, _ in missing), tuple(b for _, b in missing)),
+            Branch(2, 1, Cut(classes=((12, 0),)), (-FAR,), (FAR,)),
+            Branch(3, 1, Hops(range(-24, 24, 4), range(-16, 32, 4)), (-FAR,), (FAR,)),
+        ),
+        has_stored=True,
+    )
+    names = ["_tier", "key", "_begin", "_end", "total"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(arrays, "BLOCK_ROWS", block)
+        parts = (
+            batch.append_column(OF, pa.array([of for _, of in coming[at * size : (at + 1) * size]], pa.int32()))
+            for at, batch in enumerate(batches([row for row, _ in coming], size))
+        )
+        found = [tuple(row[name] for name in names) for batch in work(parts) for row in batch.to_pylist()]
+    hops = [
+        row
+        for begin in range(-24, 24, 4)
+        for row in plain(rows, 3, dict.fromkeys(range(begin, begin + 8), (begin, begin + 8)))
+    ]
+    ones = plain([row for row in rows if fours[row[1]] not in stored], 1, fours)
+    assert sorted(found, key=repr) == sorted([*ones, *plain(rows, 2, twelves), *hops], key=repr)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +15,7 @@ from pyspark.sql.types import LongType, StructField
 
 from stairwise.rollup import Rollup, Source
 from stairwise.windowing import Interval
+from stairwise_spark.delta_log import described, summed_up
 from stairwise_spark.errors import RunError, SourceError
 from stairwise_spark.expressions import direct
 from stairwise_spark.session import sql
@@ -357,3 +359,32 @@ def test_a_relative_path_begins_where_the_process_is(
 def test_the_columns_that_an_expression_may_read(text: str, names: list[str]) -> None:
     fields = [StructField(name, LongType()) for name in ("fare", "net pay", "a`b")]
     assert [field.name for field in needed_fields([text], fields)] == names
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        "",
+        "'delta.appendOnly' = 'true'",
+        "'delta.enableChangeDataFeed' = 'true'",
+        "'delta.columnMapping.mode' = 'name'",
+        "'delta.enableDeletionVectors' = 'true', 'delta.columnMapping.mode' = 'name'",
+        "'delta.minReaderVersion' = '2', 'delta.minWriterVersion' = '5'",
+    ],
+)
+def test_what_a_commit_has_summed_up_is_what_the_table_says(
+    spark: SparkSession, tmp_path: Path, properties: str
+) -> None:
+    table, folder = f"delta.`{tmp_path}/it's [a] table`", f"{tmp_path}/it's [a] table"
+    given = f"TBLPROPERTIES ({properties})" if properties else ""
+    sql(spark, f"CREATE TABLE {table} (at TIMESTAMP, zone_id INT) USING delta PARTITIONED BY (zone_id) {given}")
+    spark.range(9).createOrReplaceTempView("nine")
+    sql(spark, f"INSERT INTO {table} SELECT timestamp_seconds(id), int(id % 3) FROM nine")  # noqa: S608 - of a test
+    told, summed = described(spark, table), summed_up(spark, folder, 1)
+    if summed is None:
+        assert "minWriterVersion" in properties  # it does not list what such a table may have
+        return
+    assert replace(summed, location="") == replace(told, location="")
+    assert summed_up(spark, folder, 2) is None
+    Path(folder, "_delta_log", f"{1:020d}.crc").write_text("{}", encoding="utf-8")
+    assert summed_up(spark, folder, 1) is None

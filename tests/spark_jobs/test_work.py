@@ -11,11 +11,14 @@ from pyspark.sql import functions as F
 from stairwise import Rollup, Source, optimize
 from stairwise.plan import Plan
 from stairwise.rollup import Estimates
+from stairwise.tiers import Tier
 from stairwise.windowing import Interval
-from stairwise_spark.compute import Content
+from stairwise_spark.compute import Content, touched
+from stairwise_spark.engine import Request, run
 from stairwise_spark.expressions import argument_types, direct
 from stairwise_spark.session import having, planned_once, shuffle_tasks
 from stairwise_spark.source import open_source
+from stairwise_spark.spans import Spans, joined
 from stairwise_spark.storage import Storage
 from stairwise_spark.work import Work
 
@@ -94,3 +97,47 @@ def test_settings_come_back_as_they_were(spark: SparkSession) -> None:
     with having(spark, {TASKS: "1", unknown: "yes"}):
         assert (shuffle_tasks(spark), spark.conf.get(unknown)) == (1, "yes")
     assert (shuffle_tasks(spark), spark.conf.get(unknown, None)) == (tasks, None)
+
+
+def test_a_late_row_is_one_query_however_many_tiers_it_touches(spark: SparkSession, tmp_path: Path) -> None:
+    """What is read beside what is made goes through the same pass, so nothing is kept in memory but its result."""
+    plan = chain(tmp_path / "events", 6)
+    assert plan.declaration is not None
+    minutes = spark.range(14_400).select(
+        F.timestamp_seconds(F.col("id") * 6).alias("at"), (F.col("id") % 10).alias("k")
+    )
+    minutes.write.format("delta").save(str(tmp_path / "events"))
+    run(spark, plan, Request(span=DAY))
+    minutes.where("id IN (1000, 9000)").write.format("delta").mode("append").save(str(tmp_path / "events"))
+    names = [step.tier.name for step in plan.steps]
+    storage = Storage.of(spark, plan)
+    states = storage.states()
+    source = open_source(spark, plan.declaration, direct)
+    aggregates = plan.declaration.aggregates
+    due = {step.tier.name: touched_by(step.tier, 6_000, 54_000) for step in plan.steps}
+    work = Work(
+        plan=plan,
+        content=Content(
+            keys=("k",), aggregates=aggregates, types=argument_types(source.rows(), [each for _, each in aggregates])
+        ),
+        source=source,
+        storage=storage,
+        versions={name: state.version for name, state in states.items()},
+        available=dict.fromkeys(names, (DAY,)),
+        due=due,
+        goes_together=True,
+    )
+    try:
+        rows = work.written(work.frames())
+        assert len({id(rows[name].frame) for name in names}) == 1
+        found = rows[names[0]].frame.groupBy("_tier").agg(F.countDistinct("_end").alias("n"), F.sum("_rows").alias("r"))
+        assert sorted(tuple(row) for row in found.collect()) == [
+            (number, 2, 2 * 10 * 2**number // 2 + 2) for number in range(1, 7)
+        ]
+    finally:
+        work.release()
+
+
+def touched_by(tier: Tier, *seconds: int) -> Spans:
+    """The windows of a tier that hold some instants, as ranges of their ends."""
+    return joined(touched(tier, Interval(second, second + 1)) for second in seconds)
