@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from statistics import median
 from types import MappingProxyType
+from typing import NamedTuple
 
 from engine_speed import DENSE, ROWS
 from events import FOLDER
@@ -51,10 +52,12 @@ def more(spark: SparkSession, rows: int) -> Iterator[Row]:
     events = replace(DENSE, rows=rows)
     events.make(spark)
     rounds = [_round(spark, _declared(events.path.name, "old", WINDOWS)) for _ in range(WARMING + ROUNDS)][WARMING:]
-    rebuilt = median(each["rebuilt"] for each in rounds)
+    rebuilt = median(each["rebuilt"].seconds for each in rounds)
     for name in ("two windows more", "an aggregate more, of states that are there"):
-        ours = median(each[name] for each in rounds)
+        ours = median(each[name].seconds for each in rounds)
         yield faster(f"{name}, {rows:,} dense events / all tables of the events", ours, rebuilt, "20 x")
+        read, of_all = rounds[-1][name].rows, rounds[-1]["rebuilt"].rows
+        yield f"rows read for {name} / for all tables", f"{read:,}", f"{of_all:,}", f"{of_all / read:.3g} x", "20 x"
 
 
 def _declared(source: str, target: str, windows: tuple[str, ...]) -> Rollup:
@@ -65,23 +68,38 @@ def _declared(source: str, target: str, windows: tuple[str, ...]) -> Rollup:
     )  # fmt: skip
 
 
-def _round(spark: SparkSession, first: Rollup) -> Mapping[str, float]:
-    """The seconds of each change, and of making all tables anew."""
+class _Taken(NamedTuple):
+    """What a change took, or what takes its place: seconds, and the rows that it read."""
+
+    seconds: float
+    rows: int
+
+
+def _round(spark: SparkSession, first: Rollup) -> Mapping[str, _Taken]:
+    """What each change took, and what it takes to make all tables anew."""
     shutil.rmtree(FOLDER / "changed", ignore_errors=True)
     run(spark, optimize(first), Request(span=History()))
     wider = replace(first, windows=(*first.windows, *map(DeclaredWindow.parse, MORE)))
     # An average is made of a sum and of how many values there are.
     last = replace(wider, aggregates=(*first.aggregates, ("known", Aggregate.parse("count(v)"))))
-    found = {
-        "two windows more": _changed(spark, wider),
-        "an aggregate more, of states that are there": _changed(spark, last),
+    more_windows, applied = _changed(spark, wider)
+    held = {
+        str(window.name): spark.read.format("delta").load(f"{wider.target}/{window.name}").count()
+        for window in wider.windows
     }
+    parents = {tier.reads for each in applied.runs for tier in each.tiers if tier.rows and tier.reads}
+    # Of an aggregate more, each row is written again with its column.
+    another, _ = _changed(spark, last)
     anew = replace(last, target=f"{first.target}-anew")
-    seconds, _ = timed(partial(run, spark, optimize(anew), Request(span=History())))
-    return {**found, "rebuilt": seconds}
+    seconds, report = timed(partial(run, spark, optimize(anew), Request(span=History())))
+    return {
+        "two windows more": _Taken(more_windows, sum(held[parent] for parent in parents)),
+        "an aggregate more, of states that are there": _Taken(another, sum(held.values())),
+        "rebuilt": _Taken(seconds, report.source.rows),
+    }
 
 
-def _changed(spark: SparkSession, wanted: Rollup) -> float:
+def _changed(spark: SparkSession, wanted: Rollup) -> tuple[float, Applied]:
     """The seconds until the tables are those of a declaration, which no event is read for."""
 
     def change() -> Applied:
@@ -90,7 +108,7 @@ def _changed(spark: SparkSession, wanted: Rollup) -> float:
     seconds, applied = timed(change)
     if any(each.source.rows for each in applied.runs):
         raise AssertionError("a change that tables can supply has read events.")
-    return seconds
+    return seconds, applied
 
 
 def looked_at(spark: SparkSession, rows: int) -> Iterator[Row]:

@@ -66,7 +66,8 @@ been busy with other work (see its load): then the wall clock says more about it
 """
 
 ENGINE = """\
-Seconds of wall clock in one warm process, the sides in turn; medians of up to three rounds, of one where it takes long;
+Seconds of wall clock in one warm process, the sides in turn, each once it no longer gets faster by a tenth, or for a
+minute; medians of up to three rounds, of one where it takes long;
 the ratios are what counts, the more so where the machine was busy with other work (see its load). Twenty windows are
 those of 20 to 210 s; of RandomGen, twenty drawn with a seed for each.
 "Dense" events are 1,000 in ten seconds for each of 100 keys, "ten_to_one" ones 10; there are 20 million, with count,
@@ -95,8 +96,9 @@ them and from the hours of the table, one append each, of what was asked for bli
 CHANGES = """\
 Seconds of wall clock in one warm session, medians of three rounds after one that warms it, of eight where tables are
 only looked at. A round fills four tables of 10 s to 5 min with 20 million dense events, adds two windows, and then an
-average whose states are there; neither reads an event. Beside it stands what fills all of these tables of the events. A
-year of hourly runs is laid out as it is for what goes on over time.
+count whose states are there; neither reads an event. Beside it stands what fills all of these tables of the events.
+Rows are those that each has to read: of the tables for a change, of the source for all of them. A year of hourly runs
+is laid out as it is for what goes on over time.
 """
 
 AIRFLOW = """\

@@ -27,6 +27,7 @@ _ONE_MACHINE = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
     "spark.sql.codegen.cache.maxEntries": "2000",
+    "spark.sql.files.openCostInBytes": "65536",
     "spark.ui.enabled": "false",
 }
 _TASKS_A_CORE = 4

@@ -59,9 +59,9 @@ def take_columns(table: TierTable, names: Sequence[str]) -> None:
 
 def empty(table: TierTable, definition: Definition, claim: Claim) -> None:
     """The table has no row, and is made as somebody wants it now; older versions stay to be read."""
-    statement = definition.statement(table.place, table.mark)
+    statement = definition.statement(table.place, table.mark, is_anew=True)
     with _noted(table.spark, claim):
-        sql(table.spark, statement.replace("CREATE TABLE IF NOT EXISTS", "REPLACE TABLE", 1))
+        sql(table.spark, statement)
 
 
 def empty_window(table: TierTable, tier: str, claim: Claim) -> None:

@@ -136,12 +136,15 @@ class Definition:
         """All columns in order."""
         return (*self.columns.fields, *self.partitions)
 
-    def statement(self, place: Place, mark: str) -> str:
-        """The SQL that makes the table, with its mark; it fails if one is there, which has another."""
+    def statement(self, place: Place, mark: str, *, is_anew: bool = False) -> str:
+        """The SQL that makes the table, with its mark; or makes one anew that is there, and fails if none is.
+
+        Otherwise it fails if one is there, which has another mark.
+        """
         columns = ", ".join(self._column(field) for field in self.fields)
         parted = ", ".join(quoted(field.name) for field in self.partitions)
         return (
-            f"CREATE TABLE {place.identifier} ({columns}) USING delta "
+            f"{'REPLACE' if is_anew else 'CREATE'} TABLE {place.identifier} ({columns}) USING delta "
             f"{f'PARTITIONED BY ({parted}) ' if parted else ''}COMMENT {literal(self.comment)} "
             f"TBLPROPERTIES ({_assigned(self.properties(mark))})"
         )
