@@ -160,6 +160,16 @@ bookkeeping and for missing times side by side, and to list the files that were 
 long on two cores (3.88 s an hourly run, before 3.90 s). With ten events a slice, the rows themselves weigh more: 5.3
 million are moved to their partitions, compressed and written.
 """,
+        "hourly": """\
+What bounds the first row: nobody ever looked after the tables of that year, in which each hour left files for ten
+windows, and the guard of an append has Delta Lake work out the state of all of them. Where what is older than a month
+is put together by weeks, as maintenance does, [an hour after five years takes little more](#by-history).
+""",
+        "late": """\
+What bounds the second row, by a profile of 20 days, where a run of 9 s repaired what takes 6 s to make anew: 3.0 s to
+read the events and to merge, 1.4 s to work out in Python which windows of ten tiers each of 7,000 touched ranges is
+in, and 1.3 s in which Delta Lake finds each file with a window that is replaced and writes it anew, what stays too.
+""",
         "more": """\
 What bounds these rows: a change is some 85 queries and commits however few rows there are, and takes as long over
 50,000 events. All tables together are one scan of the events, which is what grows with them.
