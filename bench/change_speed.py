@@ -17,7 +17,7 @@ from typing import NamedTuple
 from engine_speed import DENSE, ROWS
 from events import FOLDER
 from pyspark.sql import SparkSession
-from runs import AGGREGATES, Row, faster
+from runs import AGGREGATES, Row, faster, one_session
 from truth_speed import A_YEAR, START, timed, year_of_runs
 
 from stairwise import Aggregate, Rollup, Source, optimize
@@ -25,7 +25,6 @@ from stairwise.rollup import DeclaredWindow, Estimates
 from stairwise_spark.changing import Applied, apply
 from stairwise_spark.difference import difference
 from stairwise_spark.engine import History, Request, run
-from stairwise_spark.session import SessionOptions, open_session
 
 WINDOWS = ("10s", "30s", "1m", "5m")
 MORE = ("2m", "10m")
@@ -41,7 +40,7 @@ def change_speed(only: Collection[str] = (), rows: int = ROWS) -> Iterator[tuple
         only: The sections that are wanted; empty for all of them.
         rows: Of the table of events; the history of a year is shortened by as much.
     """
-    spark = open_session(SessionOptions(master="local[2]", conf=(("spark.driver.memory", "6g"),)))
+    spark = one_session()
     for name, section in SECTIONS.items():
         if not only or name in only:
             yield name, section(spark, rows)

@@ -21,12 +21,11 @@ from generators import Generator, Recipe, Seeding, Shape, draw
 from other_engines import DuckDb, OtherEngine, Polars
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from runs import AGGREGATES, SHARING, Row, computed, declared, faster, in_turn, nowhere, planned, slower
+from runs import AGGREGATES, SHARING, Row, computed, declared, faster, in_turn, nowhere, one_session, planned, slower
 
 from stairwise.options import Algorithm, Options
 from stairwise.plan import Plan
 from stairwise_spark.engine import Request, run
-from stairwise_spark.session import SessionOptions, open_session
 
 ROWS = 20_000_000
 SEQUENCE = tuple(f"{seconds}s" for seconds in range(20, 211, 10))
@@ -67,7 +66,7 @@ def engine_speed(only: Collection[str] = (), rows: int = ROWS) -> Iterator[tuple
         only: The sections that are wanted; empty for all of them.
         rows: Of the tables of events; one section takes ten times as many, and that of predictions a quarter.
     """
-    bench = Bench(open_session(SessionOptions(master="local[2]", conf=(("spark.driver.memory", "6g"),))), rows)
+    bench = Bench(one_session(), rows)
     for name, section in SECTIONS.items():
         if not only or name in only:
             yield name, section(bench)

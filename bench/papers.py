@@ -25,7 +25,7 @@ from generators import Generator, Recipe, Seeding, Shape, draw
 from predicted import predicted
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from runs import PACE, Row, computed, in_turn, nowhere, planned
+from runs import PACE, Row, computed, in_turn, nowhere, one_session, planned
 
 from stairwise.aggregate import Sharing
 from stairwise.edges import EdgeSet
@@ -39,7 +39,6 @@ from stairwise.tiers import Kind
 from stairwise.weave_share import share_everything, share_nothing, weave_share
 from stairwise.window import FixedWindow
 from stairwise.workload import Workload
-from stairwise_spark.session import SessionOptions, open_session
 
 MINIMUM: Mapping[str, str] = MappingProxyType({"low": "min(v)"})
 SETS = 10
@@ -159,7 +158,7 @@ class Papers:
     @cached_property
     def spark(self) -> SparkSession:
         """The session; who only counts needs none."""
-        return open_session(SessionOptions(master="local[2]", conf=(("spark.driver.memory", "6g"),)))
+        return one_session()
 
     def boosts(self) -> Iterator[Row]:
         """How many times as fast as a query for each window, beside what the paper has."""

@@ -20,6 +20,7 @@ from stairwise.rollup import Estimates
 from stairwise.tiers import Kind
 from stairwise_spark.compute import Content
 from stairwise_spark.expressions import argument_types, direct
+from stairwise_spark.session import SessionOptions, open_session
 from stairwise_spark.source import open_source
 from stairwise_spark.storage import Storage
 from stairwise_spark.together import can_go_together
@@ -68,6 +69,12 @@ def planned(
         estimates=Estimates(rows_per_day=events.per_second * 86_400, distinct_keys=events.keys),
     )  # fmt: skip
     return optimize(rollup, options)
+
+
+def one_session() -> SparkSession:
+    """The session of all parts, which the first one opens."""
+    options = SessionOptions(master="local[2]", conf=(("spark.driver.memory", "6g"),))
+    return SparkSession.getActiveSession() or open_session(options)
 
 
 def declared(plan: Plan) -> Rollup:

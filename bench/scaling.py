@@ -19,7 +19,7 @@ from events import FOLDER, Events
 from other_engines import DuckDb, Polars
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from runs import AGGREGATES, PACE, SHARING, Row, computed, in_turn, nowhere, planned
+from runs import AGGREGATES, PACE, SHARING, Row, computed, in_turn, nowhere, one_session, planned
 from truth_speed import DAY, HOUR, START, WARMING, WINDOWS, Sorted, Stage, timed
 
 from stairwise import Rollup, Source, optimize
@@ -30,7 +30,6 @@ from stairwise.windowing import Interval
 from stairwise_spark.coverage import Claim, Coverage
 from stairwise_spark.engine import Request, run
 from stairwise_spark.expressions import direct
-from stairwise_spark.session import SessionOptions, open_session
 from stairwise_spark.source import open_source
 
 LONG_AGO = 30 * 24
@@ -187,7 +186,7 @@ class Scaling:
 
 def scaling(only: Collection[str] = (), size: Size = WHOLE) -> Iterator[tuple[str, Iterator[Row]]]:
     """The sections of the table by name, with their rows, to be taken one after the other."""
-    bench = Scaling(open_session(SessionOptions(master="local[2]", conf=(("spark.driver.memory", "6g"),))), size)
+    bench = Scaling(one_session(), size)
     for name, section in SECTIONS.items():
         if not only or name in only:
             yield name, section(bench)

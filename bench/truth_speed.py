@@ -25,7 +25,7 @@ from events import FIRST, FOLDER
 from laid import commit, next_version
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from runs import AGGREGATES, Row, slower
+from runs import AGGREGATES, Row, one_session, slower
 
 from stairwise import Rollup, Source, optimize
 from stairwise.rollup import Estimates
@@ -35,7 +35,7 @@ from stairwise_spark.engine import Due, Request, run
 from stairwise_spark.expressions import direct
 from stairwise_spark.maintain import Upkeep, maintain
 from stairwise_spark.report import RunReport
-from stairwise_spark.session import SessionOptions, open_session, sql
+from stairwise_spark.session import sql
 from stairwise_spark.source import open_source
 from stairwise_spark.status import status
 
@@ -59,7 +59,7 @@ _BOUNDS = ("window_start", "window_end", "k")
 
 def truth_speed(only: Collection[str] = ()) -> Iterator[tuple[str, Iterator[Row]]]:
     """The sections of the table by name, with their rows, to be taken one after the other."""
-    spark = open_session(SessionOptions(master="local[2]", conf=(("spark.driver.memory", "6g"),)))
+    spark = one_session()
     for name, section in SECTIONS.items():
         if not only or name in only:
             yield name, section(spark)
