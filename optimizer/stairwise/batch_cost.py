@@ -152,13 +152,15 @@ class BatchModel:
 
     def _price(self, child: _Facts, parent: _Facts | None, how: How) -> float:
         """Seconds; a pass pays for merging and keeping rows only: those of a key stay where they are, and in order."""
-        if parent is not None and how is How.DISJOINT and self.makes_passes:
-            rows = self._slices(child, parent)
-            return rows.merged * self._merge + rows.slid * self.constants.slide_row + child.keeping
         if parent is None:
             return child.raw
+        if how is How.DISJOINT and self.makes_passes:
+            return self._merged_in_pass(child, parent) * self._merge + child.keeping
         _, seconds = self._read_tier(child, parent, how)
-        return seconds + (child.keeping if how is How.EQUAL_RANGE else child.starting + child.making)
+        if how is not How.EQUAL_RANGE:
+            return seconds + child.starting + child.making
+        # To filter what is at hand is next to nothing, but what a pass makes is not: that is a query over what is kept.
+        return seconds + child.keeping + (child.starting if self.makes_passes else 0.0)
 
     def detail(self, child: Tier, parent: Tier | None, how: How) -> Cost:
         """See ``CostModel``."""
@@ -176,6 +178,14 @@ class BatchModel:
         """See ``CostModel``: one pass over the events, and one run."""
         least = (self.constants.scan_row + self.constants.fold_row) * self.rows_per_s * self.period_s
         return least + (self.constants.query + self.commit_s) * self.workday.chunks
+
+    def _merged_in_pass(self, child: _Facts, parent: _Facts) -> float:
+        """Rows of a parent that a pass merges: each once, and once more for each row of windows that overlap.
+
+        However many slices such a window has: runs of 1, 2, 4 and so on of them are merged for all windows at once.
+        """
+        read = parent.per_second * (self.workday.history_s + child.scheduled)
+        return read if child.is_in_order else read + child.per_second * self.period_s
 
     def _read_raw(self, child: _Facts) -> tuple[float, float]:
         """Events scanned, and seconds: an event is folded into each of the windows that hold it."""

@@ -142,7 +142,7 @@ def test_a_step_in_detail() -> None:
 def test_fixed_costs() -> None:
     """A run that writes a tier pays a commit: each chunk of the backfill, and each hour in which a window ends.
 
-    It pays for a query, too, unless the tier is made by a pass or kept from another.
+    It pays for a query, too, unless the tier is made by a pass, or kept from another that is made by a query.
     """
     idle = replace(MODEL, rows_per_s=0.0, workday=Workday(history_s=DAY, schedule_s=DAY, chunks=3))
     alone = replace(idle, makes_passes=False)
@@ -154,17 +154,21 @@ def test_fixed_costs() -> None:
             assert model.price(wanted, None, How.RAW) == pytest.approx(runs * (commit + query))
         for how in (How.DISJOINT, How.VALUES):
             assert alone.price(wanted, slices, how) == pytest.approx(runs * (commit + query))
-    assert idle.price(tier("6h"), tier("6h"), How.EQUAL_RANGE) == pytest.approx((3 + 4) * commit)
+    assert alone.price(tier("6h"), tier("6h"), How.EQUAL_RANGE) == pytest.approx((3 + 4) * commit)
+    assert idle.price(tier("6h"), tier("6h"), How.EQUAL_RANGE) == pytest.approx((3 + 4) * (commit + query))
     assert idle.price(tier("6h"), tier("6h"), How.OVERLAPPING) == pytest.approx((3 + 4) * (commit + query))
     together = replace(idle, commit_s=Constants().shared_commit)
     assert together.price(tier("1h"), None, How.RAW) < idle.price(tier("1h"), None, How.RAW)
 
 
-def test_an_equal_range_costs_less_than_any_merge() -> None:
+def test_an_equal_range_costs_less_than_any_merge_but_that_of_a_pass() -> None:
+    """What a pass makes has to be kept for whoever filters it, so there the pass makes both."""
     hopping, wider = tier("1h every 10m"), tier("1h every 30m")
-    kept = MODEL.price(wider, hopping, How.EQUAL_RANGE)
-    assert kept < MODEL.price(wider, tier("10m"), How.DISJOINT)
-    assert MODEL.detail(wider, hopping, How.EQUAL_RANGE).rows_read == MODEL.detail(wider, None, How.RAW).rows_written
+    kept, merged = ((wider, hopping, How.EQUAL_RANGE), (wider, tier("10m"), How.DISJOINT))
+    alone = replace(MODEL, makes_passes=False)
+    assert alone.price(*kept) < alone.price(*merged)
+    assert MODEL.price(*merged) < MODEL.price(*kept)
+    assert MODEL.detail(*kept).rows_read == MODEL.detail(wider, None, How.RAW).rows_written
 
 
 @pytest.mark.parametrize(
@@ -201,20 +205,36 @@ def test_slices_do_not_overlap() -> None:
     assert str(caught.value) == "tier 'tier' from 'mixed': slices do not overlap."
 
 
+@pytest.mark.parametrize("makes_passes", [False, True])
 @pytest.mark.parametrize("is_invertible", [False, True])
-def test_merging_slices_into_hopping_windows_does_not_grow_with_overlap(is_invertible: bool) -> None:  # noqa: FBT001
+def test_merging_slices_into_hopping_windows_does_not_grow_with_overlap(
+    is_invertible: bool,  # noqa: FBT001
+    makes_passes: bool,  # noqa: FBT001
+) -> None:
     """Over the history: raw rows are folded once for each window, slices are merged three times at most."""
-    model = backfill(replace(MODEL, is_invertible=is_invertible), 365 * DAY)
+    model = backfill(replace(MODEL, is_invertible=is_invertible, makes_passes=makes_passes), 365 * DAY)
     wide, narrow = (FixedWindow(overlap * 600, 600) for overlap in (1_440, 12))
     from_slices = [model.price(tier(window), tier("10m"), How.DISJOINT) for window in (wide, narrow)]
     from_raw = [model.price(tier(window), None, How.RAW) for window in (wide, narrow)]
     assert from_slices[0] < 1.1 * from_slices[1]
     assert from_raw[0] > 10 * from_raw[1]
     assert from_slices[0] < from_raw[0] / 100
-    cheaper, dearer = (
-        replace(model, is_invertible=flag).price(tier(wide), tier("10m"), How.DISJOINT) for flag in (True, False)
-    )
-    assert cheaper < dearer
+
+
+def test_a_running_total_is_cheaper_than_what_goes_back_and_forth_where_no_pass_merges() -> None:
+    def price(*, is_invertible: bool, makes_passes: bool) -> float:
+        model = replace(MODEL, is_invertible=is_invertible, makes_passes=makes_passes)
+        return backfill(model, 365 * DAY).price(tier("1d every 10m"), tier("10m"), How.DISJOINT)
+
+    assert price(is_invertible=True, makes_passes=False) < price(is_invertible=False, makes_passes=False)
+    assert price(is_invertible=True, makes_passes=True) == price(is_invertible=False, makes_passes=True)
+
+
+def test_a_pass_merges_a_row_once_and_once_more_for_each_overlapping_one() -> None:
+    model = backfill(replace(MODEL, constants=Constants(write_byte=0.0, merge_byte=0.0)), 365 * DAY)
+    apart, overlapping = (model.detail(tier(each), tier("10m"), How.DISJOINT) for each in ("2h", "2h every 1h"))
+    more = overlapping.total - apart.total
+    assert more == pytest.approx((overlapping.rows_written or 0) * model.constants.merge_row)
 
 
 def test_a_growing_window_merges_each_slice_once() -> None:

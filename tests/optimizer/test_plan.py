@@ -39,12 +39,13 @@ def test_tiers_below_one_parent_are_made_in_one_pass() -> None:
     assert (found.reads, found.steps) == ("10s", PLAN.steps[1:])
 
 
-def passes(aggregate: str, *windows: str) -> list[tuple[str, list[str]]]:
+def passes(aggregate: str, *windows: str, options: Options | None = None) -> list[tuple[str, list[str]]]:
     rollup = Rollup(
         name="trips", source=Source(path="trips", time="at"), keys=("zone",), aggregates={"column": aggregate},
         windows=windows, target="rollups", estimates=Estimates(rows_per_day=10**9, distinct_keys=10),
     )  # fmt: skip
-    return [(each.reads, [step.tier.name for step in each.steps]) for each in optimize(rollup).passes()]
+    plan = optimize(rollup, options or Options())
+    return [(each.reads, [step.tier.name for step in each.steps]) for each in plan.passes()]
 
 
 def test_windows_that_overlap_are_made_in_one_pass_with_others() -> None:
@@ -58,8 +59,9 @@ def test_neither_single_ones_nor_sketches_nor_growing_ones_nor_windows_from_othe
     assert passes("sum(fare)", "1m", "5m") == []
     assert passes("approx_distinct(rider)", "1m", "5m", "1h every 5m") == []
     assert passes("sum(fare)", "5m", "day to date every 5m in UTC") == []
-    found = passes("min(fare)", "1h every 10s", "3h every 1h", "24h every 1h")  # the last one reads the one before it
-    assert found == [("10s", ["1h_every_10s", "3h_every_1h"])]
+    # The last two each read the one before.
+    found = passes("min(fare)", "40s every 10s", "60s every 30s", "120s every 30s", options=PAPER)
+    assert found == [("10s", ["40s_every_10s"])]
 
 
 def test_a_tier_that_is_not_in_a_plan_is_not_found() -> None:
