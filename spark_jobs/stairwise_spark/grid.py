@@ -23,7 +23,7 @@ from stairwise.windowing import Interval, windows_at, windows_ending
 from stairwise.zones import DAY_SECONDS
 from stairwise_spark.halves import any_of
 from stairwise_spark.names import column
-from stairwise_spark.spans import FEW, Spans, hull, masked
+from stairwise_spark.spans import FEW, WORD, Spans, hull, masked
 
 MICROS = 1_000_000
 
@@ -181,10 +181,10 @@ def is_within(instant: Column, spans: Spans) -> Column:
     mask = masked(spans) if len(spans) > FEW else None
     if mask is not None:
         cell = F.call_function("div", instant - micros(mask.begin), micros(mask.step))
-        # Whatever is far from all of them has a cell too, of a number that is an INT.
-        cell = F.pmod(cell, F.lit(len(mask.cells))).cast("int")
-        is_marked = F.substring(F.lit(mask.cells), cell + F.lit(1), F.lit(1)) == F.lit(b"\x01")
-        return is_within(instant, (hull(spans),)) & is_marked
+        # Whatever is far from all of them has no word, which is no error.
+        word = F.get(F.expr(mask.words), F.call_function("div", cell, F.lit(WORD)))
+        bit = F.call_function("shiftleft", F.lit(1).cast("bigint"), F.pmod(cell, F.lit(WORD)).cast("int"))
+        return is_within(instant, (hull(spans),)) & (word.bitwiseAND(bit) != F.lit(0))
     found = ((instant >= micros(span.start)) & (instant < micros(span.end)) for span in spans)
     return any_of(found)
 

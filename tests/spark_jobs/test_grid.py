@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import partial
 from itertools import groupby, islice, pairwise
@@ -16,7 +17,7 @@ from stairwise.window_text import parse_window
 from stairwise.windowing import Interval, windows_at, windows_ending
 from stairwise_spark import grid
 from stairwise_spark.grid import cells_of, covered, in_slices, in_windows, is_within, picked, reach, within
-from stairwise_spark.spans import hull, joined, masked
+from stairwise_spark.spans import WORD, hull, joined, masked
 from tests.strategies import instants, windows
 
 pytestmark = pytest.mark.spark
@@ -274,9 +275,11 @@ def test_ranges_as_a_mask(ranges: list[tuple[int, int]], step: int, most: int) -
     if mask is None:
         assert (hull(spans).end - hull(spans).start) // step > most
         return
-    cells = range(mask.begin, mask.begin + len(mask.cells) * mask.step, mask.step)
-    marked = joined(Interval(at, at + mask.step) for at, byte in zip(cells, mask.cells, strict=True) if byte)
-    assert marked == spans
+    words = [int(word) for word in re.findall(r"(\d+)L", mask.words)]
+    bits = [word >> place & 1 for word in words for place in range(WORD)]
+    cells = range(mask.begin, mask.begin + len(bits) * mask.step, mask.step)
+    assert max(words) < 2**63
+    assert joined(Interval(at, at + mask.step) for at, bit in zip(cells, bits, strict=True) if bit) == spans
 
 
 @pytest.mark.parametrize("most", [1_000_000, 1], ids=["looked up", "compared or joined"])
