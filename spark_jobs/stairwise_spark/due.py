@@ -251,7 +251,7 @@ def _without_lost(found: Findings, question: Question, kept_since: int) -> Findi
         # What is there is the best there will be.
         older = [each for each in known[name].stretches if DOUBTFUL < each.version < question.version]
         there = common(joined(Interval(each.start, each.end) for each in older), spans)
-        known[name] = known[name].overlaid(Coverage.over((each.start, each.end, question.version) for each in there))
+        known[name] = known[name].overlaid(Coverage.of_all(there, question.version))
     left_alone = [(tiers[name], among(stale[name], spans)) for name, spans in missed.items()]
     beyond = joined(each for tier, by in left_alone for spans in by.values() for each in events(tier, spans))
     unknown = _sum(
