@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import assert_never
 
 from pyspark.sql import Column, DataFrame
@@ -71,8 +72,9 @@ def held(tier: Tier, span: Interval) -> Interval:
     return Interval(first, max(first, last))
 
 
+@lru_cache(maxsize=32)
 def events(tier: Tier, ends: Spans) -> Spans:
-    """When the events happen that are in the windows of a tier that end in some ranges."""
+    """When the events happen that are in the windows of a tier that end in some ranges; a run asks several times."""
     return joined(held(tier, span) for span in ends)
 
 

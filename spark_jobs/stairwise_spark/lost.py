@@ -58,7 +58,7 @@ class Standing:
             there = available(self.known[name], self.version) if self.reads_back(tier) else ()
             mended = common(common(found[name], due), whole(mendable.get(name, {})))
             gone = without(without(found[name], without(there, due)), mended)
-            missing[name] = joined(each for span in gone if (each := held(tier, span)).start < each.end)
+            missing[name] = events(tier, gone)
         return found
 
     def _history(self) -> Spans:
@@ -68,7 +68,7 @@ class Standing:
             for step in self.plan.steps
             for each in self.known[step.tier.name].stretches
         )
-        return common(joined(each for each in seen if each.start < each.end), (Interval(BEGINNING, self.kept_since),))
+        return common(joined(seen), (Interval(BEGINNING, self.kept_since),))
 
 
 def available(coverage: Coverage, version: int) -> Spans:
