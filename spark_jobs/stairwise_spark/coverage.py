@@ -408,11 +408,11 @@ def _lay(stretches: list[Stretch], newer: Sequence[Stretch], choose: _Choose) ->
 
 
 def _stretch(value: object) -> Stretch:
-    match value:
-        case [int(start), int(end), int(version)] if not any(isinstance(each, bool) for each in (start, end, version)):
+    if is_list(value) and len(value) == 3:
+        start, end, version = value
+        if type(start) is int and type(end) is int and type(version) is int:  # True is an int too
             return Stretch(start, end, version)
-        case _:
-            raise _refusal(value, "it is not [start, end, version]")
+    raise _refusal(value, "it is not [start, end, version]")
 
 
 def _refusal(value: object, rule: str) -> CodecError:
