@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import pairwise
@@ -135,6 +136,16 @@ def meeting(spans: Sequence[Interval], others: Sequence[Interval]) -> Spans:
         if place < len(known) and known[place].start < each.end:
             found.append(each)
     return tuple(found)
+
+
+def is_met(span: Interval, others: Sequence[Interval]) -> bool:
+    """Whether a range meets one of some others, which are looked up, however many they are.
+
+    >>> is_met(Interval(2, 4), (Interval(0, 2), Interval(3, 9))), is_met(Interval(2, 4), (Interval(0, 2),))
+    (True, False)
+    """
+    place = bisect_right(others, span.start, key=lambda each: each.end)
+    return place < len(others) and others[place].start < span.end
 
 
 def merged(spans: Iterable[Interval], most: int) -> Spans:

@@ -19,7 +19,7 @@ from stairwise_spark.compute import all_touched, events, held, touched
 from stairwise_spark.coverage import Coverage, State
 from stairwise_spark.due import Findings, Question, available, bare, find
 from stairwise_spark.lost import whole
-from stairwise_spark.spans import Spans, common, hull, joined, merged, without
+from stairwise_spark.spans import Spans, common, hull, is_met, joined, merged, without
 
 HOUR, DAY = 3_600, 86_400
 SPRING = 1_711_756_800  # 2024-03-30T00:00Z, the day before Paris loses an hour
@@ -41,6 +41,9 @@ def test_ranges_are_sets_of_instants(some: list[Interval], others: list[Interval
     for found in (one, common(one, other), without(one, other)):
         assert joined(found) == found
         assert all(start < end for start, end in found)
+    assert {*some} == {each for each in some if is_met(each, one) or each.start == each.end}
+    for each in one:
+        assert is_met(each, other) == bool(common((each,), other))
     assert hull(one) == (Interval(min(points(one)), max(points(one)) + 1) if one else Interval(0, 0))
 
 
@@ -119,6 +122,15 @@ def test_what_windows_hold_goes_from_the_first_begin_to_the_last_end(
             ending = list(windows_ending(step.tier.window, *span))
             whole = Interval(ending[0].start, ending[-1].end) if ending else Interval(span.start, span.start)
             assert held(step.tier, span) == whole
+
+
+@given(SPANS, SPANS)
+def test_rows_are_counted_that_came_to_some_ranges(came: list[Interval], asked: list[Interval]) -> None:
+    touches = tuple(Touch(each, rows, is_corrected=False) for rows, each in enumerate(joined(came), 1))
+    changes = Changes(spans=(), way=Way.LOG, why="said so")
+    # Nobody reads the rows.
+    added = Additions(asked=None, files=(), touches=touches, changes=changes)  # type: ignore[arg-type]
+    assert added.count(joined(asked)) == sum(each.rows for each in touches if points([each.span]) & points(asked))
 
 
 VERSION = 5
