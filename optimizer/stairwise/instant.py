@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from stairwise.errors import DeclarationError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH_IN_UTC = _EPOCH.replace(tzinfo=None)
 _SECOND = timedelta(seconds=1)
 _SHAPE = re.compile(r"\d{4}-\d\d-\d\d(?P<time>[T ]\d\d:\d\d(?::\d\d)?)?(?P<zone>Z|[+-]\d\d:\d\d)?", re.ASCII)
 
@@ -47,4 +48,4 @@ def format_instant(instant: int) -> str:
     >>> format_instant(-1800), format_instant(parse_instant("0987-06-05"))
     ('1969-12-31T23:30:00Z', '0987-06-05T00:00:00Z')
     """
-    return (_EPOCH + instant * _SECOND).replace(tzinfo=None).isoformat() + "Z"
+    return (_EPOCH_IN_UTC + instant * _SECOND).isoformat() + "Z"

@@ -8,9 +8,9 @@ the instant of the transition, and a day that a zone skipped has no window.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from heapq import merge
-from itertools import chain, count, groupby, takewhile
+from itertools import chain, count, groupby, pairwise, takewhile
 from typing import NamedTuple, assert_never
 
 from stairwise.window import CalendarWindow, CumulateWindow, FixedWindow, Unit, Window
@@ -62,6 +62,34 @@ def windows_ending(window: Window, start: int, end: int) -> Iterator[Interval]:
     [Interval(start=20, end=80)]
     """
     return takewhile(lambda found: found.end <= end, _ending_after(window, start))
+
+
+def ends_touched(window: Window, ranges: Iterable[Interval]) -> Iterator[Interval]:
+    """Yields the windows that share an instant with some ranges, as those that end in (start, end] of others.
+
+    Args:
+        window: The window.
+        ranges: In order, and none of them empty. One whose windows are known by then is passed over.
+
+    >>> list(ends_touched(FixedWindow(60, 60), [Interval(0, 1), Interval(2, 3), Interval(119, 121)]))
+    [Interval(start=0, end=60), Interval(start=60, end=180)]
+    """
+    until, beyond = None, 0
+    for start, end in ranges:
+        if until is None or start >= until or end > beyond:
+            since, until, beyond = _touched(window, start, end)
+            yield Interval(since, until)
+
+
+def _touched(window: Window, start: int, end: int) -> tuple[int, int, int]:
+    """The windows that share an instant with [start, end) end in (first, second]; the next ones begin at the third."""
+    if isinstance(window, FixedWindow):
+        begun = end - 1 - (end - 1 - window.origin) % window.slide
+        since = start - (start - window.origin - window.range) % window.slide
+        return since, begun + window.range, begun + window.slide
+    first = next(_ending_after(window, start))
+    last, following = next(pair for pair in pairwise(_ending_after(window, end - 1)) if pair[1].start >= end)
+    return first.start if window.is_tumbling else first.end - 1, last.end, following.start
 
 
 def edges_in(window: Window, start: int, end: int) -> Iterator[int]:

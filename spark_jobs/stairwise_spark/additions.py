@@ -30,7 +30,7 @@ from stairwise_spark.event_time import MICROS
 from stairwise_spark.grid import in_slices, micros
 from stairwise_spark.halves import rows_of_all
 from stairwise_spark.source import PinnedSource
-from stairwise_spark.spans import Spans, common, joined
+from stairwise_spark.spans import Spans, common, is_met, joined
 
 _SIDE, _NET, _ROWS, _IS_WRONG = "_sign", "_net", "_rows", "_is_wrong"
 
@@ -71,7 +71,7 @@ class Additions:
 
     def count(self, spans: Sequence[Interval]) -> int:
         """How many rows came to some ranges, of which none ends within a slice."""
-        return sum(each.rows for each in self.touches if common((each.span,), spans))
+        return sum(each.rows for each in self.touches if is_met(each.span, spans))
 
     def rows(self, spans: Sequence[Interval]) -> DataFrame:
         """The rows that were added, those of some ranges, as the source gives them."""

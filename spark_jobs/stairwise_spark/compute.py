@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import assert_never
 
 from pyspark.sql import Column, DataFrame
@@ -17,8 +18,8 @@ from pyspark.sql.types import StructType
 from stairwise.aggregate import ROWS, Aggregate, Partial, Sharing, partial_columns
 from stairwise.plan import Plan, Step
 from stairwise.tiers import How, Kind, Tier
-from stairwise.window import FixedWindow, Window
-from stairwise.windowing import Interval, windows_touching
+from stairwise.window import FixedWindow
+from stairwise.windowing import Interval, ends_touched
 from stairwise_spark.expressions import combined, direct, lifted, lowered
 from stairwise_spark.grid import common_grid, covered, floored, in_slices, in_windows, micros, picked, reach
 from stairwise_spark.inputs import Types
@@ -71,25 +72,20 @@ def held(tier: Tier, span: Interval) -> Interval:
     return Interval(first, max(first, last))
 
 
+@lru_cache(maxsize=32)
 def events(tier: Tier, ends: Spans) -> Spans:
-    """When the events happen that are in the windows of a tier that end in some ranges."""
+    """When the events happen that are in the windows of a tier that end in some ranges; a run asks several times."""
     return joined(held(tier, span) for span in ends)
 
 
 def touched(tier: Tier, span: Interval) -> Interval:
     """The windows that share an instant with a range, which is not empty, as those that end in (start, end]."""
-    if tier.window is not None:
-        first = next(windows_touching(tier.window, *span))
-        *_, last = windows_touching(tier.window, span.end - 1, span.end)
-        return Interval(first.end - _since_last_end(tier.window, first), last.end)
-    return hull(in_whole_slices(tier.needs, [span]))
+    return hull(all_touched(tier, (span,)))
 
 
-def _since_last_end(window: Window, found: Interval) -> int:
-    """At most as long ago as the window before this one ended."""
-    if isinstance(window, FixedWindow):
-        return window.slide
-    return found.end - found.start if window.is_tumbling else 1
+def all_touched(tier: Tier, spans: Spans) -> Spans:
+    """The windows that share an instant with one of some ranges, as those that end in (start, end] of others."""
+    return in_whole_slices(tier.needs, spans) if tier.window is None else joined(ends_touched(tier.window, spans))
 
 
 def computed(step: Step, parent: DataFrame, content: Content, span: Interval) -> DataFrame:

@@ -22,7 +22,7 @@ from stairwise.json_fields import Json
 from stairwise.meaning import Meaning
 from stairwise.windowing import Interval
 from stairwise_spark.shapes import is_list, is_object
-from stairwise_spark.spans import joined
+from stairwise_spark.spans import Spans, joined
 
 SCHEMA = "stairwise.claim/1"
 _FAMILY = "stairwise.claim/"
@@ -30,6 +30,9 @@ _FAMILY = "stairwise.claim/"
 DOUBTFUL = -1
 # Above the version of any source: the rows are gone, since nobody wanted them any longer, and are not made again.
 EXPIRED = 2**62
+
+_Choose = Callable[[int | None, int | None], int | None]
+"""Says which of two versions holds, or none; None: one of the two claims nothing there."""
 
 
 def partial_at(version: int) -> int:
@@ -65,10 +68,10 @@ class Coverage:
     def __post_init__(self) -> None:
         """Refuse what is not in normal form."""
         is_apart = all(
-            left.end < right.start or (left.end == right.start and left.version != right.version)
-            for left, right in pairwise(self.stretches)
+            end < start or (end == start and one != other)
+            for (_, end, one), (start, _, other) in pairwise(self.stretches)
         )
-        if not is_apart or any(each.start >= each.end for each in self.stretches):
+        if not is_apart or any(start >= end for start, end, _ in self.stretches):
             raise ValueError(f"coverage {list(map(tuple, self.stretches))}: the ranges are empty or not in order.")
 
     def __repr__(self) -> str:
@@ -80,11 +83,17 @@ class Coverage:
         return cls((Stretch(span.start, span.end, version),) if span.start < span.end else ())
 
     @classmethod
+    def of_all(cls, spans: Spans, version: int) -> Coverage:
+        """Some ranges at one version."""
+        return cls(tuple(Stretch(start, end, version) for start, end in spans))
+
+    @classmethod
     def over(cls, ranges: Iterable[tuple[int, int, int]]) -> Coverage:
         """The coverage after these ranges, one upon the other: where they overlap, the later one holds."""
         known = [Stretch(start, end, version) for start, end, version in ranges if start < end]
-        if all(one.end <= other.start for one, other in pairwise(known)):
-            return cls(_in_normal_form(known))
+        ordered = sorted(known)
+        if all(one.end <= other.start for one, other in pairwise(ordered)):
+            return cls(_merged(ordered, (), _newer))
         layers = [cls((each,)) for each in known]
         while len(layers) > 1:  # by halves, so that many ranges do not take as many looks at all of them
             layers = [older.overlaid(newer) for older, newer in zip_longest(layers[::2], layers[1::2], fillvalue=cls())]
@@ -92,11 +101,11 @@ class Coverage:
 
     def overlaid(self, newer: Coverage) -> Coverage:
         """What holds after a newer commit: its claims where it makes any, even lower ones, else the old ones."""
-        return self._merged(newer, lambda old, new: old if new is None else new)
+        return Coverage(_merged(self.stretches, newer.stretches, _newer))
 
     def appended(self, newer: Coverage) -> Coverage:
         """What holds after rows were added without removing any: rows upon rows are to be trusted no more."""
-        return self._merged(newer, lambda old, new: new if old is None else old if new is None else DOUBTFUL)
+        return Coverage(_merged(self.stretches, newer.stretches, _alone))
 
     def union(self, other: Coverage) -> Coverage:
         """What holds if both are true: the higher version of the two.
@@ -104,9 +113,7 @@ class Coverage:
         >>> Coverage.over([(0, 60, 3)]).union(Coverage.over([(30, 90, 2)]))
         Coverage(stretches=((0, 60, 3), (60, 90, 2)))
         """
-        return self._merged(
-            other, lambda one, two: max((each for each in (one, two) if each is not None), default=None)
-        )
+        return Coverage(_merged(self.stretches, other.stretches, _higher))
 
     def minimum(self, other: Coverage) -> Coverage:
         """What may be claimed of windows that were made of two tiers: the lower version, and nothing that one lacks.
@@ -114,7 +121,7 @@ class Coverage:
         >>> Coverage.over([(0, 60, 3)]).minimum(Coverage.over([(30, 90, 2)]))
         Coverage(stretches=((30, 60, 2),))
         """
-        return self._merged(other, lambda one, two: None if one is None or two is None else min(one, two))
+        return Coverage(_merged(self.stretches, other.stretches, _lower))
 
     def doubted(self) -> Coverage:
         """The same ranges, of which nothing is to be trusted; what is gone stays gone."""
@@ -127,7 +134,7 @@ class Coverage:
         return Coverage(
             tuple(
                 Stretch(max(start, span.start), min(end, span.end), version)
-                for start, end, version in self.stretches
+                for start, end, version in self._meeting(span)
                 if max(start, span.start) < min(end, span.end)
             )
         )
@@ -139,12 +146,14 @@ class Coverage:
         (Interval(start=60, end=80), Interval(start=90, end=100))
         """
         at, gaps = span.start, list[Interval]()
-        for stretch in self.within(span).stretches:
-            if stretch.version >= version:
-                gaps.append(Interval(at, stretch.start))
-                at = stretch.end
-        gaps.append(Interval(at, span.end))
-        return tuple(gap for gap in gaps if gap.start < gap.end)
+        for start, end, known in self._meeting(span):
+            if known >= version:
+                if at < start:
+                    gaps.append(Interval(at, start))
+                at = end
+        if at < span.end:
+            gaps.append(Interval(at, span.end))
+        return tuple(gaps)
 
     def is_covered(self, span: Interval, version: int = 0) -> bool:
         """Whether all of a range reflects the source at that version or later; by default, at any."""
@@ -173,27 +182,49 @@ class Coverage:
         except ValueError as error:
             raise _refusal(value, "its ranges are empty or not in order") from error
 
-    def _merged(self, other: Coverage, choose: Callable[[int | None, int | None], int | None]) -> Coverage:
-        """Between two neighbouring bounds nothing changes, so one choice there settles the range."""
-        bounds = sorted({bound for each in (*self.stretches, *other.stretches) for bound in each[:2]})
-        chosen = ((*span, choose(self._at(span[0]), other._at(span[0]))) for span in pairwise(bounds))
-        known = (Stretch(start, end, version) for start, end, version in chosen if version is not None)
-        return Coverage(_in_normal_form(known))
-
-    def _at(self, instant: int) -> int | None:
-        index = bisect_right(self.stretches, instant, key=lambda each: each.start) - 1
-        return self.stretches[index].version if index >= 0 and instant < self.stretches[index].end else None
+    def _meeting(self, span: Interval) -> tuple[Stretch, ...]:
+        """The ranges that meet another, whole."""
+        first = bisect_right(self.stretches, span.start, key=lambda each: each.end)
+        return self.stretches[first : bisect_left(self.stretches, span.end, key=lambda each: each.start)]
 
 
-def _in_normal_form(apart: Iterable[Stretch]) -> tuple[Stretch, ...]:
-    """Ranges in order that do not overlap, neighbours of one version as one."""
-    merged: list[Stretch] = []
-    for each in apart:
-        if merged and merged[-1].end == each.start and merged[-1].version == each.version:
-            merged[-1] = merged[-1]._replace(end=each.end)
-        else:
-            merged.append(each)
-    return tuple(merged)
+def _newer(old: int | None, new: int | None) -> int | None:
+    return old if new is None else new
+
+
+def _alone(old: int | None, new: int | None) -> int | None:
+    return new if old is None else old if new is None else DOUBTFUL
+
+
+def _higher(one: int | None, two: int | None) -> int | None:
+    return two if one is None else one if two is None else max(one, two)
+
+
+def _lower(one: int | None, two: int | None) -> int | None:
+    return None if one is None or two is None else min(one, two)
+
+
+def _merged(one: Sequence[Stretch], two: Sequence[Stretch], choose: _Choose) -> tuple[Stretch, ...]:
+    """What is chosen, in normal form: between two neighbouring bounds one choice settles the range."""
+    ones, twos = _versions(one), _versions(two)
+    found, start = list[Stretch](), 0
+    here = there = chosen = None
+    for bound in sorted(ones | twos):
+        here, there = ones.get(bound, here), twos.get(bound, there)
+        version = choose(here, there)
+        if version != chosen:
+            if chosen is not None:
+                found.append(Stretch(start, bound, chosen))
+            start, chosen = bound, version
+    return tuple(found)
+
+
+def _versions(stretches: Iterable[Stretch]) -> dict[int, int | None]:
+    """What holds from each bound on, by bound and in order; None: nothing does."""
+    found: dict[int, int | None] = {}
+    for start, end, version in stretches:
+        found[start], found[end] = version, None
+    return found
 
 
 def trusted(coverage: Coverage) -> tuple[Interval, ...]:
@@ -344,10 +375,9 @@ def folded(tier: str, commits: Iterable[Commit], records: Iterable[State], wante
         if is_begun_anew or (claim is not None and tier in claim.emptied):
             stretches.clear()
         if claim is not None:
-            onto = Coverage.appended if claim.is_append else Coverage.overlaid
-            _lay(stretches, _claimed(tier, claim, wanted).stretches, onto)
+            _lay(stretches, _claimed(tier, claim, wanted).stretches, _alone if claim.is_append else _newer)
         for coverage in known.get(version, ()):
-            _lay(stretches, coverage.stretches, Coverage.union)
+            _lay(stretches, coverage.stretches, _higher)
         at = version
     return Coverage(tuple(stretches))
 
@@ -357,13 +387,13 @@ def _claimed(tier: str, claim: Claim, wanted: Wanted) -> Coverage:
     return claimed if wanted.believes(tier, claim.source, claim.meaning) else claimed.doubted()
 
 
-def _lay(stretches: list[Stretch], newer: Sequence[Stretch], onto: Callable[[Coverage, Coverage], Coverage]) -> None:
+def _lay(stretches: list[Stretch], newer: Sequence[Stretch], choose: _Choose) -> None:
     """What is newer changes a coverage where it meets it; however long the coverage is, little else of it is looked at.
 
     Args:
         stretches: Those of the coverage, which is changed in place.
         newer: What comes to it, in normal form.
-        onto: What holds after that; where nothing comes, the coverage stays as it is.
+        choose: What holds after that; where nothing comes, the coverage stays as it is.
     """
     if not newer:
         return
@@ -371,18 +401,18 @@ def _lay(stretches: list[Stretch], newer: Sequence[Stretch], onto: Callable[[Cov
     last = bisect_right(stretches, newer[-1].end, key=lambda each: each.start)
     half = len(newer) // 2
     if half and last - first > 2 * len(newer):
-        _lay(stretches, newer[:half], onto)
-        _lay(stretches, newer[half:], onto)
+        _lay(stretches, newer[:half], choose)
+        _lay(stretches, newer[half:], choose)
         return
-    stretches[first:last] = onto(Coverage(tuple(stretches[first:last])), Coverage(tuple(newer))).stretches
+    stretches[first:last] = _merged(stretches[first:last], newer, choose)
 
 
 def _stretch(value: object) -> Stretch:
-    match value:
-        case [int(start), int(end), int(version)] if not any(isinstance(each, bool) for each in (start, end, version)):
+    if is_list(value) and len(value) == 3:
+        start, end, version = value
+        if type(start) is int and type(end) is int and type(version) is int:  # True is an int too
             return Stretch(start, end, version)
-        case _:
-            raise _refusal(value, "it is not [start, end, version]")
+    raise _refusal(value, "it is not [start, end, version]")
 
 
 def _refusal(value: object, rule: str) -> CodecError:

@@ -16,8 +16,8 @@ from stairwise.tiers import Tier
 from stairwise.windowing import Interval, windows_ending
 from stairwise_spark.additions import Additions
 from stairwise_spark.changes import Changes
-from stairwise_spark.compute import events, held, touched
-from stairwise_spark.coverage import DOUBTFUL, Coverage, State, Stretch
+from stairwise_spark.compute import all_touched, events, held, touched
+from stairwise_spark.coverage import DOUBTFUL, Coverage, State
 from stairwise_spark.lost import (
     BEGINNING,
     ByVersion,
@@ -149,12 +149,13 @@ def find(question: Question, states: Mapping[str, State], changes_of: ChangesOf)
         for version, by_tier in sorted(stale.items())
     }
     looked = _look(question, within, _reached(states), slices, kept_since, changes_of)
-    advanced: dict[str, list[Stretch]] = {name: [] for name in states}
+    advanced: dict[str, list[Interval]] = {name: [] for name in states}
     for each in looked:
+        spans = each.spans
         for name, ranges in stale[each.version].items():
-            held_up = joined(touched(tiers[name], span) for span in each.spans)
-            advanced[name] += (Stretch(*span, question.version) for span in without(ranges, held_up))
-    known = {name: state.coverage.overlaid(Coverage.over(advanced[name])) for name, state in states.items()}
+            advanced[name] += without(ranges, all_touched(tiers[name], spans))
+    now = {name: Coverage.of_all(joined(spans), question.version) for name, spans in advanced.items()}
+    known = {name: state.coverage.overlaid(now[name]) for name, state in states.items()}
     due = {name: _due(question, known[name]) for name in question.wanted}
     found = Findings(
         due=due,
@@ -251,7 +252,7 @@ def _without_lost(found: Findings, question: Question, kept_since: int) -> Findi
         # What is there is the best there will be.
         older = [each for each in known[name].stretches if DOUBTFUL < each.version < question.version]
         there = common(joined(Interval(each.start, each.end) for each in older), spans)
-        known[name] = known[name].overlaid(Coverage.over((each.start, each.end, question.version) for each in there))
+        known[name] = known[name].overlaid(Coverage.of_all(there, question.version))
     left_alone = [(tiers[name], among(stale[name], spans)) for name, spans in missed.items()]
     beyond = joined(each for tier, by in left_alone for spans in by.values() for each in events(tier, spans))
     unknown = _sum(

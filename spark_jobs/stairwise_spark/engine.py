@@ -391,7 +391,7 @@ class _Run:
     def _claiming(self, name: str, spans: Spans) -> State:
         """What is known of a tier that has no row in some ranges, and needs none."""
         state = self.storage.known[name]
-        return State(state.version, state.coverage.overlaid(_at(spans, self.version)))
+        return State(state.version, state.coverage.overlaid(Coverage.of_all(spans, self.version)))
 
     def _made(self, number: int, ends: Mapping[str, Spans], *, is_partial: bool = False) -> Sequence[Written]:
         """The due windows of a chunk are written, or those that have not ended."""
@@ -450,7 +450,7 @@ class _Run:
                     rows=Rows(shared[of], rows[name].number),
                     ends=ends[name],
                     starts=events(tier, ends[name]),
-                    coverage=_at(ends[name], version),
+                    coverage=Coverage.of_all(ends[name], version),
                     is_new=is_new,
                 )
             )
@@ -501,7 +501,3 @@ class _Run:
             startup_seconds=startup_seconds,
             is_dry=self.request.is_dry,
         )
-
-
-def _at(spans: Spans, version: int) -> Coverage:
-    return Coverage.over((span.start, span.end, version) for span in spans)

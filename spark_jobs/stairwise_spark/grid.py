@@ -56,6 +56,9 @@ def reach(window: Window, span: Interval) -> Interval:
     >>> reach(FixedWindow(60, 20), Interval(60, 130))
     Interval(start=20, end=120)
     """
+    if isinstance(window, FixedWindow):
+        begins = fixed_begins(window, span)
+        return Interval(begins[0], begins[-1] + window.range) if begins else Interval(span.start, span.start)
     first = next(windows_ending(window, *span), None)
     return Interval(span.start, span.start) if first is None else Interval(first.start, _last_end(window, span))
 

@@ -9,7 +9,7 @@ from stairwise.plan import Plan
 from stairwise.tiers import Tier
 from stairwise.windowing import Interval
 from stairwise_spark.additions import Additions
-from stairwise_spark.compute import events, held, touched
+from stairwise_spark.compute import all_touched, events, held, touched
 from stairwise_spark.coverage import Coverage
 from stairwise_spark.spans import Spans, common, joined, without
 
@@ -54,11 +54,11 @@ class Standing:
         for step in self.plan.steps:
             name, tier = step.tier.name, step.tier
             due = self.due.get(name, ())
-            found[name] = joined(touched(tier, span) for span in missing[step.reads])
+            found[name] = all_touched(tier, missing[step.reads])
             there = available(self.known[name], self.version) if self.reads_back(tier) else ()
             mended = common(common(found[name], due), whole(mendable.get(name, {})))
             gone = without(without(found[name], without(there, due)), mended)
-            missing[name] = joined(each for span in gone if (each := held(tier, span)).start < each.end)
+            missing[name] = events(tier, gone)
         return found
 
     def _history(self) -> Spans:
@@ -68,7 +68,7 @@ class Standing:
             for step in self.plan.steps
             for each in self.known[step.tier.name].stretches
         )
-        return common(joined(each for each in seen if each.start < each.end), (Interval(BEGINNING, self.kept_since),))
+        return common(joined(seen), (Interval(BEGINNING, self.kept_since),))
 
 
 def available(coverage: Coverage, version: int) -> Spans:
@@ -95,8 +95,7 @@ def mendable(tier: Tier, coverage: Coverage, additions: Mapping[int, Additions])
     """
     found: dict[int, Spans] = {}
     for version, added in additions.items():
-        came = joined(touched(tier, span) for span in added.spans)
-        corrected = joined(touched(tier, span) for span in added.corrected)
+        came, corrected = all_touched(tier, added.spans), all_touched(tier, added.corrected)
         if spans := without(common(came, available(coverage, version)), corrected):
             found[version] = spans
     return found

@@ -97,7 +97,7 @@ class Mending:
             rows=Rows(stored(tier, Rows(frame), self.content, is_partial=self.is_partial)),
             ends=ends,
             starts=events(tier, ends),
-            coverage=Coverage.over((each.start, each.end, self.version) for each in ends),
+            coverage=Coverage.of_all(ends, self.version),
             is_merged=True,
         )
 

@@ -71,7 +71,7 @@ def expiry(plan: Plan, rollup: Rollup, storage: Storage, now: int) -> tuple[dict
             rows=Rows(storage.stored(name, storage.known[name].version).limit(0).drop(PART.name)),
             ends=spans,
             starts=events(plan.step(name).tier, spans),
-            coverage=Coverage.over((span.start, span.end, EXPIRED) for span in spans),
+            coverage=Coverage.of_all(spans, EXPIRED),
         )
         for name, spans in gone.items()
     ]

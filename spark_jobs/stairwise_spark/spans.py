@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import pairwise
@@ -53,11 +54,17 @@ def joined(ranges: Iterable[Interval]) -> Spans:
     (Interval(start=0, end=3), Interval(start=5, end=7))
     """
     found: list[Interval] = []
-    for span in sorted(each for each in ranges if each.start < each.end):
-        if found and span.start <= found[-1].end:
-            found[-1] = Interval(found[-1].start, max(found[-1].end, span.end))
-        else:
+    until = 0
+    for span in sorted(ranges):
+        start, end = span
+        if start >= end:
+            continue
+        if not found or start > until:
             found.append(span)
+            until = end
+        elif end > until:
+            found[-1] = Interval(found[-1].start, end)
+            until = end
     return tuple(found)
 
 
@@ -70,10 +77,12 @@ def common(one: Sequence[Interval], other: Sequence[Interval]) -> Spans:
     found: list[Interval] = []
     first, second = 0, 0
     while first < len(one) and second < len(other):
-        start, end = max(one[first].start, other[second].start), min(one[first].end, other[second].end)
-        if start < end:
-            found.append(Interval(start, end))
-        if one[first].end < other[second].end:
+        (start, end), (begin, until) = one[first], other[second]
+        if begin <= start < end <= until:
+            found.append(one[first])
+        elif max(start, begin) < min(end, until):
+            found.append(Interval(max(start, begin), min(end, until)))
+        if end < until:
             first += 1
         else:
             second += 1
@@ -86,12 +95,22 @@ def without(one: Sequence[Interval], other: Sequence[Interval]) -> Spans:
     >>> without((Interval(0, 10),), (Interval(2, 3), Interval(8, 20)))
     (Interval(start=0, end=2), Interval(start=3, end=8))
     """
-    if not one or not other:
+    if not other:
         return tuple(one)
-    least, most = min(one[0].start, other[0].start), max(one[-1].end, other[-1].end)
-    edges = [least, *(edge for span in other for edge in span), most]
-    outside = [Interval(start, end) for start, end in zip(edges[::2], edges[1::2], strict=True) if start < end]
-    return common(one, outside)
+    found, place = list[Interval](), 0
+    for span in one:
+        at, end = span
+        while place < len(other) and other[place].start < end:
+            begin, until = other[place]
+            if at < begin:
+                found.append(Interval(at, begin))
+            at = max(at, until)
+            if until > end:
+                break
+            place += 1
+        if at < end:
+            found.append(span if at == span.start else Interval(at, end))
+    return tuple(found)
 
 
 @lru_cache(maxsize=32)
@@ -131,6 +150,16 @@ def meeting(spans: Sequence[Interval], others: Sequence[Interval]) -> Spans:
         if place < len(known) and known[place].start < each.end:
             found.append(each)
     return tuple(found)
+
+
+def is_met(span: Interval, others: Sequence[Interval]) -> bool:
+    """Whether a range meets one of some others, which are looked up, however many they are.
+
+    >>> is_met(Interval(2, 4), (Interval(0, 2), Interval(3, 9))), is_met(Interval(2, 4), (Interval(0, 2),))
+    (True, False)
+    """
+    place = bisect_right(others, span.start, key=lambda each: each.end)
+    return place < len(others) and others[place].start < span.end
 
 
 def merged(spans: Iterable[Interval], most: int) -> Spans:

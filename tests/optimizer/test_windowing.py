@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterable
 from datetime import UTC, date, datetime
 from itertools import chain, islice, pairwise
 
@@ -10,7 +11,15 @@ from hypothesis import strategies as st
 
 from stairwise.window import CalendarSpan, CalendarWindow, CumulateWindow, FixedWindow, Unit, Window
 from stairwise.window_text import parse_window
-from stairwise.windowing import Interval, edges_in, last_begun, windows_at, windows_ending, windows_touching
+from stairwise.windowing import (
+    Interval,
+    edges_in,
+    ends_touched,
+    last_begun,
+    windows_at,
+    windows_ending,
+    windows_touching,
+)
 from tests.optimizer.test_zones import first_instant
 from tests.strategies import calendar_windows, instants, tumbling_windows, windows
 
@@ -119,6 +128,53 @@ def test_ending_is_what_ends_there(case: tuple[Window, int, int]) -> None:
     window, start, end = case
     ending = {found for found in brute_force(window, start, end + 1) if start < found.end <= end}
     assert list(windows_ending(window, start, end)) == sorted(ending, key=lambda found: (found.start, found.end))
+
+
+@st.composite
+def windows_and_many_ranges(draw: st.DrawFn) -> tuple[Window, list[Interval]]:
+    """Ranges in order, far from one another and near, of which few or many share a window."""
+    window, end = draw(windows()), draw(instants())
+    slide = slide_of(window)
+    lengths = st.integers(1, max(slide // draw(st.sampled_from((1, 10, 100))), 1))
+    ranges: list[Interval] = []
+    for gap, length in draw(st.lists(st.tuples(st.just(0) | lengths, lengths | st.just(3 * slide)), max_size=8)):
+        ranges.append(Interval(end + gap, end + gap + length))
+        end += gap + length
+    return window, ranges
+
+
+def touched_one_by_one(window: Window, start: int, end: int) -> Interval:
+    """The windows that touch one range, from where the one before the first may have ended to the end of the last."""
+    found = [each for each in brute_force(window, start, end) if each.start < end and each.end > start]
+    first, last = min(found), max(found)
+    if isinstance(window, FixedWindow):
+        return Interval(first.end - window.slide, last.end)
+    return Interval(first.start if window.is_tumbling else first.end - 1, last.end)
+
+
+def together(ranges: Iterable[Interval]) -> list[Interval]:
+    """The same instants as ranges in order, neighbours as one."""
+    found: list[Interval] = []
+    for start, end in sorted(ranges):
+        if found and start <= found[-1].end:
+            found[-1] = Interval(found[-1].start, max(end, found[-1].end))
+        else:
+            found.append(Interval(start, end))
+    return found
+
+
+@given(windows_and_many_ranges())
+def test_what_many_ranges_touch_is_what_each_of_them_does(case: tuple[Window, list[Interval]]) -> None:
+    window, ranges = case
+    found = list(ends_touched(window, ranges))
+    assert found == sorted(found)
+    assert together(found) == together(touched_one_by_one(window, *each) for each in ranges)
+
+
+def test_ranges_in_windows_that_are_known_are_passed_over() -> None:
+    minutes = [Interval(at, at + 60) for at in range(-DAY, DAY, 120)]
+    for text, days in {"1d": 2, "day in UTC": 2, "day to date every 6h": 2, "3 days every day in UTC": 2}.items():
+        assert len(list(ends_touched(parse_window(text), minutes))) == days
 
 
 @given(windows_and_ranges())

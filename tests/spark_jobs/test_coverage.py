@@ -26,6 +26,7 @@ from stairwise_spark.coverage import (
     partial_at,
 )
 from stairwise_spark.ledger import Known, Summary
+from stairwise_spark.spans import joined
 
 _One = TypeVar("_One")
 _Other = TypeVar("_Other")
@@ -80,6 +81,23 @@ def test_gaps_are_what_is_not_covered(coverage: Coverage, start: int, end: int, 
     assert all(left.end < right.start for left, right in pairwise(gaps))
     assert coverage.is_covered(span, version) is (not low)
     assert coverage.is_untouched(span) is all(found is None for found in _points(coverage)[start:end])
+
+
+@given(_coverages(), st.integers(-1, _END + 1), st.integers(-1, _END + 1))
+def test_a_part_is_what_is_in_a_range(coverage: Coverage, start: int, end: int) -> None:
+    part = [found if start <= at < end else None for at, found in enumerate(_points(coverage))]
+    assert _points(coverage.within(Interval(start, end))) == part
+
+
+@given(_coverages(), st.integers(DOUBTFUL, 3))
+def test_ranges_of_one_version_are_as_one_upon_the_other(coverage: Coverage, version: int) -> None:
+    spans = joined(Interval(start, end) for start, end, _ in coverage.stretches)
+    assert Coverage.of_all(spans, version) == Coverage.over((start, end, version) for start, end in spans)
+
+
+@given(st.permutations([(at, at + 2, at // 4) for at in range(0, _END, 2)]))
+def test_ranges_that_are_apart_may_come_in_any_order(ranges: list[tuple[int, int, int]]) -> None:
+    assert Coverage.over(ranges).stretches == ((0, 4, 0), (4, 8, 1), (8, 12, 2))
 
 
 @given(_coverages())

@@ -15,16 +15,16 @@ from stairwise.rollup import Estimates
 from stairwise.windowing import Interval, windows_at, windows_ending
 from stairwise_spark.additions import Additions, Touch
 from stairwise_spark.changes import Changes, Way
-from stairwise_spark.compute import events, touched
+from stairwise_spark.compute import all_touched, events, held, touched
 from stairwise_spark.coverage import Coverage, State
 from stairwise_spark.due import Findings, Question, available, bare, find
 from stairwise_spark.lost import whole
-from stairwise_spark.spans import Spans, common, hull, joined, merged, without
+from stairwise_spark.spans import Spans, common, hull, is_met, joined, merged, without
 
 HOUR, DAY = 3_600, 86_400
 SPRING = 1_711_756_800  # 2024-03-30T00:00Z, the day before Paris loses an hour
 SPANS = st.lists(
-    st.tuples(st.integers(0, 60), st.integers(0, 12)).map(lambda each: Interval(each[0], sum(each))), max_size=6
+    st.tuples(st.integers(-30, 30), st.integers(0, 12)).map(lambda each: Interval(each[0], sum(each))), max_size=6
 )
 
 
@@ -40,6 +40,10 @@ def test_ranges_are_sets_of_instants(some: list[Interval], others: list[Interval
     assert points(without(one, other)) == points(one) - points(other)
     for found in (one, common(one, other), without(one, other)):
         assert joined(found) == found
+        assert all(start < end for start, end in found)
+    assert {*some} == {each for each in some if is_met(each, one) or each.start == each.end}
+    for each in one:
+        assert is_met(each, other) == bool(common((each,), other))
     assert hull(one) == (Interval(min(points(one)), max(points(one)) + 1) if one else Interval(0, 0))
 
 
@@ -67,6 +71,7 @@ def planned(*windows: str) -> Plan:
 PLANS = {
     "composite": planned("20m", "30m", "2h every 30m", "day to date every 1h", "day in Europe/Paris"),
     "rolling": planned("1h", "3 days every day in Europe/Paris", "week in Asia/Kolkata"),
+    "hopping": planned("50m every 20m offset 7m", "month to date every day in Europe/Paris", "7m"),
 }
 
 
@@ -86,6 +91,46 @@ def test_touched_windows_are_those_that_share_an_instant(plan: Plan, start: int,
             each for each in windows_ending(step.tier.window, span.start, ends.end) if each.start < span.end
         }
         assert all(each.start < span.end and each.end > span.start for each in found)
+
+
+@st.composite
+def many_spans(draw: st.DrawFn) -> Spans:
+    """Ranges around the hour that Paris loses, or before 1970, of minutes or of hours."""
+    start, unit = draw(st.sampled_from((SPRING, -700 * DAY - 1))), draw(st.sampled_from((60, HOUR)))
+    cells = draw(st.sets(st.integers(-60, 120)))
+    return joined(Interval(start + cell * unit, start + (cell + 1) * unit) for cell in cells)
+
+
+@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+@given(spans=many_spans())
+def test_of_many_ranges_all_is_known_that_is_of_each(plan: Plan, spans: Spans) -> None:
+    for tier in (step.tier for step in plan.steps):
+        ends = all_touched(tier, spans)
+        assert ends == joined(touched(tier, each) for each in spans)
+        for some in (ends, spans):
+            assert events(tier, some) == joined(held(tier, each) for each in some)
+
+
+@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+@given(start=st.integers(-30 * HOUR, 60 * HOUR), length=st.integers(0, 20 * HOUR), origin=st.sampled_from((SPRING, 0)))
+def test_what_windows_hold_goes_from_the_first_begin_to_the_last_end(
+    plan: Plan, start: int, length: int, origin: int
+) -> None:
+    span = Interval(origin + start, origin + start + length)
+    for step in plan.steps:
+        if step.tier.window is not None:
+            ending = list(windows_ending(step.tier.window, *span))
+            whole = Interval(ending[0].start, ending[-1].end) if ending else Interval(span.start, span.start)
+            assert held(step.tier, span) == whole
+
+
+@given(SPANS, SPANS)
+def test_rows_are_counted_that_came_to_some_ranges(came: list[Interval], asked: list[Interval]) -> None:
+    touches = tuple(Touch(each, rows, is_corrected=False) for rows, each in enumerate(joined(came), 1))
+    changes = Changes(spans=(), way=Way.LOG, why="said so")
+    # Nobody reads the rows.
+    added = Additions(asked=None, files=(), touches=touches, changes=changes)  # type: ignore[arg-type]
+    assert added.count(joined(asked)) == sum(each.rows for each in touches if points([each.span]) & points(asked))
 
 
 VERSION = 5
