@@ -27,14 +27,19 @@ from stairwise_spark.spans import merged
 
 # Up to so many commits are named; of more, the folder is listed.
 _MOST_NAMED = 100
+# To open a file as lines of JSON copies all of Hadoop's settings, which takes longer than to read a commit of a few
+# files: one that is so small is read as it is, and taken apart after.
+_SMALL = 1024**2
 _MOST_RANGES = 50
-_VERSION = re.compile(r"(\d{20})\.json$")
 _PATHS = "path: string, dataChange: boolean, size: bigint, stats: string, partitionValues: map<string, string>"
 _VECTOR = "storageType: string, pathOrInlineDv: string, offset: int, cardinality: bigint"
 _FILE = f"struct<{_PATHS}, deletionVector: struct<{_VECTOR}>>"
 _TABLE = "struct<id: string, schemaString: string, configuration: map<string, string>>"
 _INFO = "struct<operation: string>"
 _LINES = f"add {_FILE}, remove {_FILE}, cdc struct<size: bigint>, metaData {_TABLE}, commitInfo {_INFO}"
+# The commits only: no checkpoints, no checksums, no compacted ranges.
+_COMMITS = "[0-9]" * 20 + ".json"
+_OF_COMMIT = re.compile(r"(\d{20})\.json$")
 _VECTOR_OF = "coalesce(add, remove).deletionVector"
 _OF_AN_ACTION = (
     "coalesce(add, remove).path AS path",
@@ -89,26 +94,55 @@ class ChangedFile:
     partition: Mapping[str, str | None] | None
 
 
-def read_commits(spark: SparkSession, table: Described, since: int, version: int) -> DataFrame | None:
-    """The lines of the commits after one version and up to another, with the `version` of each; None: some are gone."""
+def read_commits(
+    spark: SparkSession, table: Described, since: int, version: int, small: int = _SMALL
+) -> DataFrame | None:
+    """The lines of the commits after one version and up to another, with the `version` of each; None: some are gone.
+
+    Args:
+        spark: The session.
+        table: Whose commits they are.
+        since: The version before the first of them.
+        version: That of the last of them.
+        small: Files of at most so many bytes are in memory as a whole, in each task one at a time, if there are many.
+    """
     folder = without_wildcards(table.location) + "/_delta_log"
     wanted = range(since + 1, version + 1)
-    reader = spark.read.schema(_LINES)
-    name = F.col("_metadata.file_name")
     try:
-        if len(wanted) <= _MOST_NAMED:
-            lines = reader.json([f"{folder}/{each:020d}.json" for each in wanted])
-        else:
-            listed = reader.option("pathGlobFilter", "[0-9]" * 20 + ".json").json(folder)
-            found = {int(match[1]) for file in listed.inputFiles() if (match := _VERSION.search(file))}
-            if not found.issuperset(wanted):
-                return None
-            lines = listed.where((name >= f"{wanted[0]:020d}.json") & (name <= f"{wanted[-1]:020d}.json"))
+        lines = _named(spark, folder, wanted) if len(wanted) <= _MOST_NAMED else _listed(spark, folder, wanted, small)
     except AnalysisException as error:
         if condition(error) == "PATH_NOT_FOUND":
             return None
         raise
-    return lines.select("*", F.substring(name, 1, 20).cast("bigint").alias("version"))
+    return lines
+
+
+def _version() -> Column:
+    """The version of the commit that a line is of."""
+    return F.substring(F.col("_metadata.file_name"), 1, 20).cast("bigint").alias("version")
+
+
+def _named(spark: SparkSession, folder: str, wanted: range) -> DataFrame:
+    files = [f"{folder}/{each:020d}.json" for each in wanted]
+    return spark.read.schema(_LINES).json(files).select("*", _version())
+
+
+def _listed(spark: SparkSession, folder: str, wanted: range, small: int) -> DataFrame | None:
+    """The lines of very many commits, by a look at the folder that has them; None: it does not have all."""
+    whole = spark.read.format("binaryFile").option("pathGlobFilter", _COMMITS).load(folder)
+    # What is known of a file without a look at it: in a store elsewhere, each look is a question of its own.
+    found = {int(match[1]) for file in whole.inputFiles() if (match := _OF_COMMIT.search(file))}
+    if not found.issuperset(wanted):
+        return None
+    is_wanted = F.col("_metadata.file_name").between(f"{wanted[0]:020d}.json", f"{wanted[-1]:020d}.json")
+    is_small = F.col("_metadata.file_size") <= small
+    text = F.split(F.col("content").cast("string"), "\n")
+    parsed = F.transform(F.filter(text, lambda line: line != ""), lambda line: F.from_json(line, _LINES))
+    lines = whole.where(is_wanted & is_small).select(_version(), F.inline(parsed))
+    if whole.where(is_wanted & ~is_small).isEmpty():
+        return lines
+    large = spark.read.schema(_LINES).option("pathGlobFilter", _COMMITS).json(folder).where(is_wanted & ~is_small)
+    return lines.unionByName(large.select("*", _version()))
 
 
 def told_apart(lines: DataFrame) -> DataFrame:

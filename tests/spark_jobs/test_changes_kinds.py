@@ -15,7 +15,9 @@ from pyspark.sql import SparkSession
 from stairwise.span import Lookback
 from stairwise.windowing import Interval
 from stairwise_spark.changes import Recheck, Way, changes
+from stairwise_spark.commits import read_commits
 from stairwise_spark.delta_changes import delta_changes
+from stairwise_spark.delta_log import Described
 from tests.spark_jobs.lake import ALWAYS, HOURS, Lake, check, slices
 
 pytestmark = pytest.mark.spark
@@ -169,16 +171,45 @@ def test_a_table_in_the_place_of_another_has_another_identity(lake: Lake) -> Non
     assert lake.source().identity not in {before, None}
 
 
-def test_thousands_of_commits(lake: Lake) -> None:
-    """Copies of one commit under other names of files: what is not of the time in question is not looked for."""
+def copied(lake: Lake, until: int) -> Path:
+    """The log of a table in which each commit before a version is a copy of one, under another name of its file."""
     lake.do(f"INSERT INTO {{t}} SELECT /*+ COALESCE(1) */ * FROM ({rows(Kind(), 5, 2)})")  # noqa: S608 - of this test
     log = lake.path / "_delta_log"
     text = (log / f"{1:020d}.json").read_text()
     name = re.search(r"part-[^\"]*parquet", text)
     assert name is not None
-    for version in range(2, 2_200):
+    for version in range(2, until):
         copy = text.replace(name[0], f"{version}.parquet")
         (log / f"{version:020d}.json").write_text(copy)
+    return log
+
+
+def test_many_commits_are_read_as_few_are(lake: Lake) -> None:
+    """Whether they are large or small, and whatever stands in a text; unless one of them is gone."""
+    log = copied(lake, 110)
+    (log / f"{110:020d}.json").write_text(
+        '{"commitInfo":{"operation":"WRITE","note":"a\\nb \\u2028 \u2028 {}"}}\r\n'.replace("{}", "\u00e9" * 10_000)
+        + '\n{"metaData":{"id":"m","schemaString":"a","configuration":{"x":"\\n"}}}\n'
+    )
+    table = Described(identity="m", location=str(lake.path), partitions=(), properties={}, features=frozenset())
+
+    def read(since: int, version: int, small: int = 10**6) -> list[str]:
+        lines = read_commits(lake.spark, table, since, version, small)
+        assert lines is not None
+        return sorted(str(row.asDict(recursive=True)) for row in lines.select(*sorted(lines.columns)).collect())
+
+    few = sorted(read(0, 60) + read(60, 110))
+    assert read(0, 110) == read(0, 110, 10_000) == read(0, 110, 0) == few
+    assert len(few) == 2 * 109 + 2
+    (log / f"{77:020d}.json").unlink()
+    assert read_commits(lake.spark, table, 0, 110) is None
+    assert read_commits(lake.spark, table, 0, 200) is None
+    assert len(read(77, 110)) == 2 * 32 + 2
+
+
+def test_thousands_of_commits(lake: Lake) -> None:
+    """What is not of the time in question is not looked for."""
+    copied(lake, 2_200)
     lake.do("ALTER TABLE {t} SET TBLPROPERTIES ('a' = 'b')")
     found = lake.changes(0)
     assert (found.way, found.late_rows, len(slices(found))) == (Way.LOG, 2 * 2_199, 1)
