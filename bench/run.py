@@ -25,6 +25,7 @@ import os
 import platform
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -221,6 +222,7 @@ class Extent:
         PACE.rounds, PACE.is_warm = 1, False
         airflow_speed.HOURS = 2
         truth_speed.WARMING, truth_speed.ROUNDS, truth_speed.COMMITS, truth_speed.LATE_DAYS = 1, 1, 40, 2
+        change_speed.WARMING, change_speed.ROUNDS, change_speed.DIFFERENCES = 0, 1, 1
         truth_speed.UPKEEP, truth_speed.LOG_HOURS, truth_speed.A_YEAR = 24, 3 * 24, 4 * 24
         QUICK_PAGE.unlink(missing_ok=True)
         return cls(
@@ -267,7 +269,9 @@ def main() -> int:
     ):
         only = given.only or (extent.truth if part == "truth" else ())
         for name, rows in sections_of(only) if part in parts else ():
+            began = time.monotonic()
             _publish_section(title, name, list(_shown(rows)), page=extent.page)
+            print(f"  {name} took {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
     return code
 
 

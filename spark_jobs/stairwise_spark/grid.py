@@ -184,8 +184,9 @@ def is_within(instant: Column, spans: Spans) -> Column:
     mask = masked(spans) if len(spans) > FEW else None
     if mask is not None:
         cell = F.call_function("div", instant - micros(mask.begin), micros(mask.step))
-        # Whatever is far from all of them has no word, which is no error.
-        word = F.get(F.expr(mask.words), F.call_function("div", cell, F.lit(WORD)))
+        # An array that depends on no row is made once; what is far from all ranges has no word, which is no error.
+        words = F.expr(f"array({', '.join(f'{word}L' for word in mask.words())})")
+        word = F.get(words, F.call_function("div", cell, F.lit(WORD)))
         bit = F.call_function("shiftleft", F.lit(1).cast("bigint"), F.pmod(cell, F.lit(WORD)).cast("int"))
         return is_within(instant, (hull(spans),)) & (word.bitwiseAND(bit) != F.lit(0))
     found = ((instant >= micros(span.start)) & (instant < micros(span.end)) for span in spans)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from math import gcd
@@ -18,8 +18,8 @@ Spans = tuple[Interval, ...]
 FEW = 16
 """So many ranges are compared one by one; of more, all are looked up at once."""
 _MOST_CELLS = 1_000_000
-WORD, _BYTES = 56, 7
-"""So many cells are a word: as many whole bytes as a BIGINT has without its sign."""
+WORD = 63
+"""So many cells are a word: the bits of a BIGINT without its sign."""
 
 
 class Mask(NamedTuple):
@@ -28,23 +28,20 @@ class Mask(NamedTuple):
     Attributes:
         begin: Where the first cell begins.
         step: How long each is.
-        cells: A bit for each, which is 1 if the cell is in one of the ranges; the first cell is the lowest bit.
+        cells: A byte for each, which is 1 if the cell is in one of the ranges, else 0.
     """
 
     begin: int
     step: int
-    cells: int
+    cells: bytes
 
-    @property
-    def words(self) -> str:
-        """The cells in SQL, as an array of numbers, each of which holds `WORD` of them.
+    def words(self) -> Iterator[int]:
+        """The cells as numbers of `WORD` bits each, of which the lowest is the first cell."""
+        bits = self.cells.translate(_DIGITS)
+        return (int(bits[at : at + WORD][::-1], 2) for at in range(0, len(bits), WORD))
 
-        It does not depend on a row, so it is made once, and to look into it makes nothing new.
-        """
-        size = max(1, -(-self.cells.bit_length() // WORD)) * _BYTES
-        cells = self.cells.to_bytes(size, "little")
-        words = (int.from_bytes(cells[at : at + _BYTES], "little") for at in range(0, size, _BYTES))
-        return f"array({', '.join(f'{word}L' for word in words)})"
+
+_DIGITS = bytes.maketrans(b"\x00\x01", b"01")
 
 
 def joined(ranges: Iterable[Interval]) -> Spans:
@@ -115,21 +112,21 @@ def without(one: Sequence[Interval], other: Sequence[Interval]) -> Spans:
 
 @lru_cache(maxsize=32)
 def masked(spans: Spans, most: int = _MOST_CELLS) -> Mask | None:
-    """The ranges as cells of the widest grid that has all their bounds; None: there would be too many.
+    r"""The ranges as cells of the widest grid that has all their bounds; None: there would be too many.
 
     >>> mask = masked((Interval(10, 20), Interval(40, 60)))
-    >>> mask.begin, mask.step, f"{mask.cells:b}"
-    (10, 10, '11001')
+    >>> mask, [f"{word:b}" for word in mask.words()]
+    (Mask(begin=10, step=10, cells=b'\x01\x00\x00\x01\x01'), ['11001'])
     """
     begin, end = hull(spans)
     step = gcd(*(bound - begin for span in spans for bound in span))
     if not step or (end - begin) // step > most:
         return None
-    cells = bytearray(b"0" * ((end - begin) // step))
+    cells = bytearray((end - begin) // step)
     for span in spans:
         first, last = (span.start - begin) // step, (span.end - begin) // step
-        cells[first:last] = b"1" * (last - first)
-    return Mask(begin, step, int(cells[::-1], 2))
+        cells[first:last] = b"\x01" * (last - first)
+    return Mask(begin, step, bytes(cells))
 
 
 def hull(ranges: Sequence[Interval]) -> Interval:

@@ -12,7 +12,7 @@ from stairwise.windowing import Interval
 from stairwise.zones import DAY_SECONDS
 from stairwise_spark.coverage import Coverage
 from stairwise_spark.rows import Rows
-from stairwise_spark.spans import FEW, WORD, Spans, hull, joined, masked
+from stairwise_spark.spans import FEW, Spans, hull, joined, masked
 from stairwise_spark.tier_logs import File
 
 _MICROS = 1_000_000
@@ -56,9 +56,10 @@ class Write:
             return " OR ".join(map(_ending, self.ends))
         # All are looked up at once: to plan as many comparisons takes Delta Lake longer than to write the rows.
         cell = f"(unix_seconds(window_end) - 1 - ({mask.begin})) DIV {mask.step}"
-        # Whatever is far from all of them has no word, which is no error.
-        bit = f"shiftleft(1L, CAST(pmod({cell}, {WORD}) AS INT))"
-        return f"({_ending(hull(self.ends))} AND get({mask.words}, {cell} DIV {WORD}) & {bit} <> 0)"
+        # Whatever is far from all of them has a cell too, of a number that is an INT.
+        cell = f"CAST(pmod({cell}, {len(mask.cells)}) AS INT)"
+        # Delta Lake checks each new row by it, and would make an array for each.
+        return f"({_ending(hull(self.ends))} AND substring(X'{mask.cells.hex()}', {cell} + 1, 1) = X'01')"
 
     def written(self, version: int, files: Iterable[File], windows: Windows, *, wrote: bool) -> Written:
         """What became of it, by the files that the commit added.

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from functools import partial
 from itertools import groupby, islice, pairwise
@@ -275,11 +274,12 @@ def test_ranges_as_a_mask(ranges: list[tuple[int, int]], step: int, most: int) -
     if mask is None:
         assert (hull(spans).end - hull(spans).start) // step > most
         return
-    words = [int(word) for word in re.findall(r"(\d+)L", mask.words)]
-    bits = [word >> place & 1 for word in words for place in range(WORD)]
-    cells = range(mask.begin, mask.begin + len(bits) * mask.step, mask.step)
-    assert max(words) < 2**63
-    assert joined(Interval(at, at + mask.step) for at, bit in zip(cells, bits, strict=True) if bit) == spans
+    cells = range(mask.begin, mask.begin + len(mask.cells) * mask.step, mask.step)
+    marked = joined(Interval(at, at + mask.step) for at, byte in zip(cells, mask.cells, strict=True) if byte)
+    assert marked == spans
+    words = [*mask.words()]
+    assert [words[cell // WORD] >> cell % WORD & 1 for cell in range(len(mask.cells))] == [*mask.cells]
+    assert all(0 <= word < 1 << WORD for word in words)
 
 
 @pytest.mark.parametrize("most", [1_000_000, 1], ids=["looked up", "compared or joined"])
