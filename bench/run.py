@@ -222,6 +222,7 @@ class Extent:
         PACE.rounds, PACE.is_warm = 1, False
         airflow_speed.HOURS = 2
         truth_speed.WARMING, truth_speed.ROUNDS, truth_speed.COMMITS, truth_speed.LATE_DAYS = 1, 1, 40, 2
+        truth_speed.LATE_ROUNDS = 1
         change_speed.WARMING, change_speed.ROUNDS, change_speed.DIFFERENCES = 0, 1, 1
         truth_speed.UPKEEP, truth_speed.LOG_HOURS, truth_speed.A_YEAR = 24, 3 * 24, 4 * 24
         QUICK_PAGE.unlink(missing_ok=True)
