@@ -22,8 +22,8 @@ from truth_speed import A_YEAR, START, timed, year_of_runs
 
 from stairwise import Aggregate, Rollup, Source, optimize
 from stairwise.rollup import DeclaredWindow, Estimates
-from stairwise_spark.changing import Applied, apply
-from stairwise_spark.difference import difference
+from stairwise_spark.changing import apply
+from stairwise_spark.difference import Applied, difference
 from stairwise_spark.engine import History, Request, run
 
 WINDOWS = ("10s", "30s", "1m", "5m")

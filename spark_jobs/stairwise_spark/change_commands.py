@@ -76,8 +76,9 @@ def apply(arguments: Sequence[str]) -> int:
     given = found.read(arguments, ApplyGiven())
 
     def answer() -> int:
-        from stairwise_spark.changing import Applied, check_allowed
         from stairwise_spark.changing import apply as carried_out
+        from stairwise_spark.changing import check_allowed
+        from stairwise_spark.difference import Applied
         from stairwise_spark.terminal import Display
 
         difference = given.difference()

@@ -23,7 +23,6 @@ from stairwise.codec import encode_plan, to_json
 from stairwise.errors import UsageError
 from stairwise.evolution import Action, Change, Evolution, Origin, Permission, called, is_idle
 from stairwise.instant import format_instant
-from stairwise.json_fields import Json
 from stairwise.options import Options
 from stairwise.plan import Plan
 from stairwise.rollup import Rollup
@@ -33,7 +32,7 @@ from stairwise_spark import engine
 from stairwise_spark.applied import changed
 from stairwise_spark.compute import IS_PARTIAL, Content, events, schemas
 from stairwise_spark.coverage import Claim, Coverage, State, trusted
-from stairwise_spark.difference import Difference, difference
+from stairwise_spark.difference import Applied, Difference, difference
 from stairwise_spark.errors import BusyError, translating
 from stairwise_spark.expressions import argument_types, direct, lowered
 from stairwise_spark.grid import within
@@ -48,54 +47,6 @@ from stairwise_spark.spans import Spans, hull, joined, without
 from stairwise_spark.storage import Storage
 from stairwise_spark.tables import TierTable
 from stairwise_spark.writes import Write
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Applied:
-    """What was done.
-
-    Attributes:
-        difference: What there was to do.
-        runs: The runs that filled what had to be filled.
-        left: Helpers that nobody reads any more, and that were left alone.
-        seconds: How long it took.
-    """
-
-    difference: Difference
-    runs: tuple[RunReport, ...] = ()
-    left: tuple[str, ...] = ()
-    seconds: float = 0.0
-
-    def to_json(self) -> dict[str, Json]:
-        """The document ``stairwise.apply/1``."""
-        return {
-            **self.difference.to_json(),
-            "schema": "stairwise.apply/1",
-            "runs": [
-                {
-                    "run_id": run.run_id,
-                    "rows_read": run.source.rows,
-                    "rows_written": sum(tier.rows for tier in run.tiers),
-                    "seconds": round(run.seconds, 3),
-                }
-                for run in self.runs
-            ],
-            "left": list(self.left),
-            "seconds": round(self.seconds, 3),
-        }
-
-    def told(self) -> str:
-        """The same for people."""
-        rollup = self.difference.rollup.name
-        if not self.difference.is_anything:
-            return f"rollup {rollup}: the tables are those of the declaration; nothing to do."
-        rows = sum(tier.rows for run in self.runs for tier in run.tiers)
-        read = sum(run.source.rows for run in self.runs)
-        lines = [
-            f"rollup {rollup}: applied in {self.seconds:.1f} s; {read:,} events read, {rows:,} rows written by runs"
-        ]
-        lines += [f"  left alone, though no tier reads it any more: {tier}" for tier in self.left]
-        return "\n".join(lines)
 
 
 def apply(

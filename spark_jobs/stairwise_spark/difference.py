@@ -18,6 +18,7 @@ from stairwise.rollup import Rollup
 from stairwise.tiers import Kind
 from stairwise_spark.contents import Part, contents, log_files, together
 from stairwise_spark.errors import translating
+from stairwise_spark.report import RunReport
 from stairwise_spark.storage import Storage
 from stairwise_spark.tables import TierTable
 
@@ -163,6 +164,54 @@ class Difference:
             return "", "", ""
         seconds = "" if price.seconds is None else f"{quantity(price.seconds)} s"
         return f"{quantity(price.rows)} rows", size(price.bytes), seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """What was done.
+
+    Attributes:
+        difference: What there was to do.
+        runs: The runs that filled what had to be filled.
+        left: Helpers that nobody reads any more, and that were left alone.
+        seconds: How long it took.
+    """
+
+    difference: Difference
+    runs: tuple[RunReport, ...] = ()
+    left: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    def to_json(self) -> dict[str, Json]:
+        """The document ``stairwise.apply/1``."""
+        return {
+            **self.difference.to_json(),
+            "schema": "stairwise.apply/1",
+            "runs": [
+                {
+                    "run_id": run.run_id,
+                    "rows_read": run.source.rows,
+                    "rows_written": sum(tier.rows for tier in run.tiers),
+                    "seconds": round(run.seconds, 3),
+                }
+                for run in self.runs
+            ],
+            "left": list(self.left),
+            "seconds": round(self.seconds, 3),
+        }
+
+    def told(self) -> str:
+        """The same for people."""
+        rollup = self.difference.rollup.name
+        if not self.difference.is_anything:
+            return f"rollup {rollup}: the tables are those of the declaration; nothing to do."
+        rows = sum(tier.rows for run in self.runs for tier in run.tiers)
+        read = sum(run.source.rows for run in self.runs)
+        lines = [
+            f"rollup {rollup}: applied in {self.seconds:.1f} s; {read:,} events read, {rows:,} rows written by runs"
+        ]
+        lines += [f"  left alone, though no tier reads it any more: {tier}" for tier in self.left]
+        return "\n".join(lines)
 
 
 def _subject(change: Change) -> str:

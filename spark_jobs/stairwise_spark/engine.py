@@ -63,10 +63,8 @@ from stairwise_spark.writes import Write, Written
 
 __all__ = ["ATTEMPTS", "Due", "History", "Request", "run"]
 
-_AGAIN = "run again."
 ATTEMPTS = 5  # of a chunk, when another run was faster
 _FIRST_PAUSE = 0.2  # seconds before the second one; twice as long before each further one
-_NOTHING: Spans = ()
 
 
 def run(
@@ -249,7 +247,9 @@ class _Run:
     def _keep_listing(self) -> None:
         """What claims are going to say of the source can be looked up."""
         if self.listing is not None and not self.storage.ledger.keep_listing(self.version, self.listing.encode()):
-            raise BusyError(f"rollup '{self.rollup.name}': another run listed its files at the same time.", hint=_AGAIN)
+            raise BusyError(
+                f"rollup '{self.rollup.name}': another run listed its files at the same time.", hint="run again."
+            )
 
     def done_all(self, startup_seconds: float) -> RunReport:
         """All that is due, chunk by chunk, and the report of it."""
@@ -264,7 +264,8 @@ class _Run:
             self.progress(RunBegun(span=whole_span, chunks=len(found), tiers=tuple(due)))
         self._note(self._patiently(self._mended))
         for number, piece in enumerate(found, 1):
-            self._chunk(number, piece, hull(common((piece,), joined([whole_span]))))
+            shown = hull(common((piece,), joined([whole_span])))
+            self._note(self._patiently(partial(self._attempt, number, piece, shown)))
         if not self.request.is_dry:
             self._note(self._patiently(self._made_open))
             self._expire()
@@ -317,10 +318,6 @@ class _Run:
     def _coverage(self, name: str) -> Coverage:
         return self.storage.known[name].coverage if name in self.storage.known else Coverage()
 
-    def _chunk(self, number: int, piece: Interval, shown: Interval) -> None:
-        """One chunk; looked at and computed anew if another run was faster."""
-        self._note(self._patiently(lambda: self._attempt(number, piece, shown)))
-
     def _patiently(self, make: Callable[[], list[TierReport]]) -> list[TierReport]:
         """What is made; after another look if another run was faster."""
         for attempt in range(1, ATTEMPTS):
@@ -340,7 +337,7 @@ class _Run:
         due = {
             name: spans
             for name, all_due in self.findings.due.items()
-            if (spans := without(common(all_due, (piece,)), self.done.get(name, _NOTHING)))
+            if (spans := without(common(all_due, (piece,)), self.done.get(name, ())))
         }
         steps = [step for step in self.plan.steps if step.tier.name in due]
         ends = self._ends(due)
@@ -349,11 +346,11 @@ class _Run:
         self._note(self._mended())  # what was faster may have undone it
         self.progress(ChunkBegun(number=number, span=shown, due=tuple(step.tier.name for step in steps)))
         # What needs no row is known of the tables as they were looked at; what others write meanwhile counts more.
-        idle = {name: without(spans, ends.get(name, _NOTHING)) for name, spans in due.items()}
+        idle = {name: without(spans, ends.get(name, ())) for name, spans in due.items()}
         self.storage.remember({name: self._claiming(name, spans) for name, spans in idle.items() if spans})
         written = {each.tier: each for each in self._made(number, ends)}
         for name, spans in due.items():
-            self.done[name] = joined((*self.done.get(name, _NOTHING), *spans))
+            self.done[name] = joined((*self.done.get(name, ()), *spans))
         self.progress(ChunkDone(number=number))
         return [self._tier_report(step, due[step.tier.name], ends, written.get(step.tier.name)) for step in steps]
 
@@ -421,7 +418,7 @@ class _Run:
 
     def _available(self, name: str, state: State) -> Spans:
         """The windows that may be read from a tier's table: not those that are still to be made again."""
-        pending = without(self.findings.due.get(name, _NOTHING), self.done.get(name, _NOTHING))
+        pending = without(self.findings.due.get(name, ()), self.done.get(name, ()))
         return without(available(state.coverage, self.version), pending)
 
     def _writes(
@@ -465,7 +462,7 @@ class _Run:
     def _tier_report(
         self, step: Step, due: Spans, ends: Mapping[str, Spans], written: Written | None = None
     ) -> TierReport:
-        return TierReport.of(step, self.plan.totals.period_s, due, ends.get(step.tier.name, _NOTHING), written)
+        return TierReport.of(step, self.plan.totals.period_s, due, ends.get(step.tier.name, ()), written)
 
     def _changed(self) -> Spans:
         """When the events happened that tables did not hold, or not as they are now."""

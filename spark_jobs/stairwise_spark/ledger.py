@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -32,7 +32,7 @@ from stairwise.instant import format_instant
 from stairwise.json_fields import Json
 from stairwise.meaning import Meaning
 from stairwise.windowing import Interval
-from stairwise_spark.coverage import Coverage, State, expired, trusted
+from stairwise_spark.coverage import Coverage, State, Wanted, expired, trusted
 from stairwise_spark.errors import CONFLICTS, RunError
 from stairwise_spark.session import sql
 from stairwise_spark.shapes import is_list, is_object
@@ -138,6 +138,39 @@ class Summary:
                 )
             case _:
                 raise _refusal(document)
+
+
+class Record(NamedTuple):
+    """What the bookkeeping knows of a tier, and whether it is of what rows have to be about."""
+
+    state: State
+    is_believed: bool
+
+
+def recorded(tier: str, mark: str, summaries: Sequence[Summary], wanted: Wanted) -> list[Record]:
+    """The newest record of a tier whose table has a mark, and those that know more."""
+    kept: list[Record] = []
+    found = _records(tier, mark, summaries, wanted)
+    for record in sorted(found, key=lambda each: each.state.version, reverse=True):
+        known = record.state.coverage
+        if all(each.state.coverage.union(known) != each.state.coverage for each in kept):
+            kept.append(record)
+    return kept
+
+
+def first_unread(records: Sequence[Record]) -> int:
+    """The version from which on a log has to be read: what was doubted may have been claimed anew before."""
+    return min((each.state.version for each in records if each.is_believed), default=0)
+
+
+def _records(tier: str, mark: str, summaries: Sequence[Summary], wanted: Wanted) -> Iterator[Record]:
+    for summary in summaries:
+        known = summary.tiers.get(tier)
+        if known is None or known.record is None or known.mark != mark:
+            continue
+        is_believed = wanted.believes(tier, summary.source, summary.meaning)
+        version, coverage = known.record.version, known.record.coverage
+        yield Record(State(version, coverage if is_believed else coverage.doubted()), is_believed)
 
 
 class _Note(NamedTuple):

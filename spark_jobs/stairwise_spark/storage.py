@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -32,7 +31,7 @@ from stairwise.windowing import Interval
 from stairwise_spark.arrangement import PART, Arrangement
 from stairwise_spark.coverage import ANYTHING, Coverage, State, Wanted, folded
 from stairwise_spark.errors import BusyError, RunError, translating
-from stairwise_spark.ledger import Known, Ledger, Summary, digested, installed_version
+from stairwise_spark.ledger import Known, Ledger, Summary, digested, first_unread, installed_version, recorded
 from stairwise_spark.names import column
 from stairwise_spark.reshaping import move
 from stairwise_spark.tables import Definition, Place, TierTable, check_columns, new_mark
@@ -51,13 +50,6 @@ _COMMENTS = {
 # Commits are work for the driver: more threads than this gain nothing.
 _SIDE_BY_SIDE = 4
 _SOON = 1.0  # seconds
-
-
-class _Record(NamedTuple):
-    """What the bookkeeping knows of a tier, and whether it is of what rows have to be about."""
-
-    state: State
-    is_believed: bool
 
 
 def _tell_nobody(_: Written) -> None:
@@ -299,7 +291,7 @@ class Storage:
 
     def _committed(self, transactions: Sequence[Transaction]) -> Iterator[Written]:
         """What becomes of transactions, which go on side by side; those that end meanwhile are looked at together."""
-        log = self._logs({each.table: each.since for each in transactions if not each.is_blind})
+        log = self._logs({each.table: each.since for each in transactions if not each.is_append})
         with ThreadPoolExecutor(min(_SIDE_BY_SIDE, len(transactions)) or 1) as pool:
             going = {pool.submit(self._commit, each, log.get(each.table)): each for each in transactions}
             while going:
@@ -361,10 +353,10 @@ class Storage:
 
     def _read_logs(self, tables: Mapping[str, TierTable], summaries: Sequence[Summary]) -> bool:
         """What the logs of tables say, from where the summaries end; whether each log is that of its table."""
-        records = {tier: self._records(tier, table.mark, summaries) for tier, table in tables.items()}
+        records = {tier: recorded(tier, table.mark, summaries, self.wanted) for tier, table in tables.items()}
         since: dict[TierTable, int] = {}
         for tier, table in tables.items():
-            first = _first(records[tier])
+            first = first_unread(records[tier])
             since[table] = min(first, since.get(table, first))
         found = logs(since)
         if found is None or any(log.mark not in (None, table.mark) for table, log in found.items()):
@@ -483,26 +475,3 @@ class Storage:
             required=required,
             partitions=partitions,
         )
-
-    def _records(self, tier: str, mark: str, summaries: Sequence[Summary]) -> list[_Record]:
-        """The newest record of a tier, and those that know more."""
-        kept: list[_Record] = []
-        for record in sorted(self._recorded(tier, mark, summaries), key=lambda each: each.state.version, reverse=True):
-            known = record.state.coverage
-            if all(each.state.coverage.union(known) != each.state.coverage for each in kept):
-                kept.append(record)
-        return kept
-
-    def _recorded(self, tier: str, mark: str, summaries: Sequence[Summary]) -> Iterator[_Record]:
-        for summary in summaries:
-            known = summary.tiers.get(tier)
-            if known is None or known.record is None or known.mark != mark:
-                continue
-            is_believed = self.wanted.believes(tier, summary.source, summary.meaning)
-            version, coverage = known.record.version, known.record.coverage
-            yield _Record(State(version, coverage if is_believed else coverage.doubted()), is_believed)
-
-
-def _first(records: Sequence[_Record]) -> int:
-    """The version from which on a log has to be read: what was doubted may have been claimed anew before."""
-    return min((each.state.version for each in records if each.is_believed), default=0)

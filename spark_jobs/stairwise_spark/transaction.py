@@ -34,6 +34,8 @@ class Transaction:
         writes: What; one at most for each tier.
         known: What was known of these tiers before.
         began: When it began, on the clock that only goes forward.
+        is_append: Whether rows are added; then :meth:`commit` needs no log, for they find out themselves whether others
+            are there.
     """
 
     table: TierTable
@@ -43,13 +45,13 @@ class Transaction:
     writes: Sequence[Write]
     known: Mapping[str, State]
     began: float = field(default_factory=time.monotonic)
-    _is_append: bool = False
+    is_append: bool = field(default=False, init=False)
     _earlier: int | None = None
     _windows: Mapping[str, Windows] = field(default_factory=dict[str, Windows])
 
     def __post_init__(self) -> None:
         """Rows are added if no window of them was ever claimed."""
-        self._is_append = all(write.is_new for write in self.writes)
+        self.is_append = all(write.is_new for write in self.writes)
 
     @property
     def subject(self) -> str:
@@ -65,11 +67,6 @@ class Transaction:
     def until(self) -> int:
         """The version from which on the log, and its files, have to be known for :meth:`outcome`."""
         return self._known + 1 if self._earlier is None else min(self._earlier, self._known + 1)
-
-    @property
-    def is_blind(self) -> bool:
-        """Whether :meth:`commit` needs no log: rows that are added find out themselves whether others are there."""
-        return self._is_append
 
     def commit(self, log: Log | None, arrangement: Arrangement, look: Callable[[], Log]) -> None:
         """The windows are replaced, unless this run has done that before.
@@ -97,7 +94,7 @@ class Transaction:
                 self._save(rows, arrangement)
             except OccupiedError:
                 self._check_alone(look().commits)
-                self._is_append = False  # nobody claims these rows
+                self.is_append = False  # nobody claims these rows
             except CONFLICTS:
                 self._check_alone(look().commits)
                 time.sleep(SystemRandom().uniform(0, _PAUSE) * min(attempt + 1, 10))
@@ -107,7 +104,7 @@ class Transaction:
 
     def _save(self, rows: DataFrame, arrangement: Arrangement) -> None:
         note = self._claim.encode()
-        if self._is_append:
+        if self.is_append:
             self.table.add(rows, note, arrangement.parts(self.writes), arrangement.ranges(self.writes))
         else:
             self.table.replace(rows, note, arrangement.predicate(self.writes))
@@ -146,7 +143,7 @@ class Transaction:
             run=self.run,
             plan=self.plan,
             tiers=tuple((write.tier, write.coverage) for write in self.writes),
-            is_append=self._is_append,
+            is_append=self.is_append,
             source=self.wanted.source,
             meaning=self.wanted.meaning,
         )

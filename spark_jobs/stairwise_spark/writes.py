@@ -12,7 +12,7 @@ from stairwise.windowing import Interval
 from stairwise.zones import DAY_SECONDS
 from stairwise_spark.coverage import Coverage
 from stairwise_spark.rows import Rows
-from stairwise_spark.spans import FEW, Spans, hull, joined, masked
+from stairwise_spark.spans import FEW, Spans, hull, is_met, joined, masked
 from stairwise_spark.tier_logs import File
 
 _MICROS = 1_000_000
@@ -85,7 +85,7 @@ class Write:
         )
 
     def _is_within(self, file: File) -> bool:
-        return file.ends is None or any(span.start < file.ends[0] <= span.end for span in self.ends)
+        return file.ends is None or is_met(Interval(file.ends[0] - 1, file.ends[0]), self.ends)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,8 +15,8 @@ from stairwise.evolution import Permission
 from stairwise.json_fields import Json
 from stairwise.rollup import DeclaredWindow, Estimates, Layout
 from stairwise.tiers import Kind
-from stairwise_spark.changing import Applied, apply
-from stairwise_spark.difference import difference
+from stairwise_spark.changing import apply
+from stairwise_spark.difference import Applied, difference
 from stairwise_spark.engine import History, Request, run
 from stairwise_spark.report import ChunkDone, RunReport
 from stairwise_spark.scope import Due
