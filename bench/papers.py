@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, partial
 from itertools import product
@@ -56,7 +56,7 @@ class Size:
         thin_rows: Events of the tables with more and more keys.
     """
 
-    rows: int = 2_500_000
+    rows: int = 10_000_000
     sizes: Sequence[int] = (5, 10, 15, 20)
     sets: int = 3
     thin_rows: int = 2_000_000
@@ -256,14 +256,10 @@ class Papers:
         ]
 
     def _measured(self, events: Events, group: Group, windows: Sequence[FixedWindow]) -> Ways:
-        _, shape, sharing = group
+        *_, sharing = group
         texts = [f"{window.range}s every {window.slide}s" for window in windows]
         paper = Options(pricing=Pricing.PAPER, sharing=sharing)
-        best = paper if shape is TUMBLING else Options(sharing=sharing)
-        options = [
-            *(Options(pricing=Pricing.PAPER, sharing=sharing, algorithm=each) for each in PAPERS),
-            best,
-        ]
+        options = [*(replace(paper, algorithm=each) for each in PAPERS), Options(sharing=sharing)]
         plans = [planned(events, texts, each, aggregates=MINIMUM) for each in options]
         costs = planned(events, texts, paper, aggregates=MINIMUM).totals
         if windows not in self.naive:

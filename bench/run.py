@@ -110,18 +110,18 @@ machine: each has a JVM of its own.
 
 PAPERS = """\
 Window sets are drawn as "Factor Windows" (000) draws them, with a seed for each set, which its numbers fit; three sets
-of each kind and not its ten, and 2.5 million events, one a second for each of 100 keys, and not 10 million of one: so
-that all of it takes minutes on two cores, where a query for each window costs Spark half a second and more; their
-25,000 seconds hold twelve of the longest windows. The aggregate is a minimum, as there, which tumbling windows read
-side by side and hopping ones also where they overlap. A boost is the time of one query with `window()` for each window
-over the time of a plan, both as Spark jobs over the same Delta table that keep nothing, measured once each in a warm
-JVM; the paper's are of Trill, on one core. The data of its table II are not to be had: its numbers stand beside ours
-for the same kind of sets. "Algorithm 1" and "3" are the plans of the paper, computed by our engine.
-What is counted and not timed needs no machine: states combined, slices, trees, scans. Scans of ours are those of the
-default model; as many as there are windows means that it shares nothing. "Sharing by keys" has 2 million events, 10,000
-a second: with a million keys nearly each event of two seconds has a key of its own, and no table is smaller than the
-events. Each way is computed by our engine there; "shared" is the plan of the paper's model, which counts no keys, and
-what is predicted is what the batch model says of that plan.
+of each kind and not its ten, and as many events, 10 million, but one a second for each of 100 keys and not of one, so
+that there is work for two cores: their 100,000 seconds hold some fifty of the longest windows. The aggregate is a
+minimum, as there, which tumbling windows read side by side and hopping ones also where they overlap. A boost is the
+time of one query with `window()` for each window over the time of a plan, both as Spark jobs over the same Delta table
+that keep nothing, measured once each in a warm JVM; the paper's are of Trill, on one core. The data of its table II are
+not to be had: its numbers stand beside ours for the same kind of sets. "Algorithm 1" and "3" are the plans of the
+paper, computed by our engine; "ours" are those of the default model, and what the paper's model predicts of ours is
+what it predicts of the plan that it finds best. What is counted and not timed needs no machine: states combined,
+slices, trees, scans. Scans of ours are those of the default model; as many as there are windows means that it shares
+nothing. "Sharing by keys" has 2 million events, 10,000 a second: with a million keys nearly each event of two seconds
+has a key of its own, and no table is smaller than the events. Each way is computed by our engine there; "shared" is the
+plan of the paper's model, which counts no keys, and what is predicted is what the batch model says of that plan.
 """
 
 SCALING = """\
