@@ -147,7 +147,7 @@ class Stage:
 
 def hourly(spark: SparkSession) -> Iterator[Row]:
     """A run of an hour after a day of them and after a year, and a run with nothing to do."""
-    day, year = Stage(spark, "day", a_minute=FEW).begin(24), year_of_runs(spark)
+    day, year = Stage(spark, "day", a_minute=FEW).begin(24), year_of_runs(spark, A_YEAR)
     short, long = in_turn(day.next_hour, year.next_hour)
     yield slower("hourly run of 10 tiers, after a year of hourly runs / after a day of them", long, short, "1.3")
     idle = [timed(partial(year.run, year.hours)) for _ in range(ROUNDS)]
@@ -162,7 +162,7 @@ def hourly(spark: SparkSession) -> Iterator[Row]:
     )
 
 
-def year_of_runs(spark: SparkSession, hours: int = A_YEAR) -> Stage:
+def year_of_runs(spark: SparkSession, hours: int) -> Stage:
     """Tables as a year of runs leaves them, and a source as a year of hours does; or as fewer hours do."""
     whole = Stage(spark, "whole", a_minute=FEW).begin(hours)
     year = Hours.of(whole, Stage(spark, "year", a_minute=FEW).begin(1))
