@@ -16,14 +16,14 @@ from pyspark.sql import functions as F
 
 from stairwise_spark.coverage import Claim
 from stairwise_spark.halves import any_of
-from stairwise_spark.names import without_wildcards
+from stairwise_spark.names import numbered_files, without_wildcards
 from stairwise_spark.tables import TierTable
 
 _NAME = re.compile(r"(\d{20})\.(?:json|checkpoint(?:\.(\d{10})\.(\d{10}))?\.parquet)")
 _FILE = "path: string, partitionValues: map<string, string>, size: bigint, stats: string"
 _ACTIONS = f"add struct<{_FILE}>, remove struct<path: string>"
 _COMMIT = f"add struct<{_FILE}>, commitInfo struct<timestamp: bigint, operation: string, userMetadata: string>"
-_JSON = "[0-9]" * 20 + ".json"
+_CHECKPOINTS = "[0-9]*.checkpoint*.parquet"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,13 +94,20 @@ class LogFiles:
 def log_files(tables: Iterable[TierTable]) -> dict[TierTable, LogFiles]:
     """The files of the logs of some tables of one target; they are listed only, so that a year of them takes no job."""
     known = list(dict.fromkeys(tables))
+    found = _listed(known, "[0-9]*") if known else {}
+    return {table: _log_files(found.get(table.key, ())) for table in known}
+
+
+def newest_files(tables: Iterable[TierTable]) -> dict[TierTable, LogFiles]:
+    """Of the files of logs those by which :func:`contents` are found: of a long one, next to none."""
+    known = list(dict.fromkeys(tables))
     if not known:
         return {}
-    reader = known[0].spark.read.format("binaryFile").option("pathGlobFilter", "[0-9]*")
-    found: dict[str, list[str]] = {}
-    for path in reader.load([_folder(table) for table in known]).inputFiles():
-        found.setdefault(_key(path), []).append(path)
-    return {table: _log_files(found.get(table.key, ())) for table in known}
+    checkpoints = _listed(known, _CHECKPOINTS)
+    behind = min(_log_files(checkpoints.get(table.key, ())).checkpoint for table in known) + 1
+    commits = _listed(known, numbered_files(behind))
+    found = {table: [*checkpoints.get(table.key, ()), *commits.get(table.key, ())] for table in known}
+    return {table: _log_files(paths) for table, paths in found.items()}
 
 
 def contents(logs: Mapping[TierTable, LogFiles]) -> dict[TierTable, tuple[Part, ...] | None]:
@@ -156,6 +163,15 @@ def together(parts: Sequence[Part]) -> Part:
     )
 
 
+def _listed(tables: Sequence[TierTable], names: str) -> dict[str, list[str]]:
+    """The files in the logs of tables whose names are of a pattern, by table."""
+    reader = tables[0].spark.read.format("binaryFile").option("pathGlobFilter", names)
+    found: dict[str, list[str]] = {}
+    for path in reader.load([_folder(table) for table in tables]).inputFiles():
+        found.setdefault(_key(path), []).append(path)
+    return found
+
+
 def _log_files(paths: Sequence[str]) -> LogFiles:
     commits: list[int] = []
     checkpoints: dict[int, dict[int, str]] = {}
@@ -189,7 +205,7 @@ def _actions(logs: Mapping[TierTable, LogFiles]) -> DataFrame:
 def _lines(spark: SparkSession, since: Mapping[TierTable, int], schema: str) -> DataFrame:
     """The lines of the commits of tables from versions on, each with its table and its version."""
     # Whole folders: if each file were named, even by a pattern, Spark would look after thousands of them one by one.
-    reader = spark.read.option("pathGlobFilter", _JSON)
+    reader = spark.read.option("pathGlobFilter", numbered_files(min(since.values())))
     name = F.col("_metadata.file_name")
     # Of nothing but the files' names: so the others are not opened.
     wanted = [(_key_column() == table.key) & (name >= f"{first:020d}.json") for table, first in since.items()]

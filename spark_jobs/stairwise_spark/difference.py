@@ -16,7 +16,7 @@ from stairwise.quantity import counted, length_of_time, quantity, size
 from stairwise.replan import replanned
 from stairwise.rollup import Rollup
 from stairwise.tiers import Kind
-from stairwise_spark.contents import Part, contents, log_files, together
+from stairwise_spark.contents import Part, contents, newest_files, together
 from stairwise_spark.errors import translating
 from stairwise_spark.report import RunReport
 from stairwise_spark.storage import Storage
@@ -280,7 +280,7 @@ def _held(storage: Storage) -> dict[str, Part]:
     """What is in the tables, by tier."""
     storage.states()
     tables = storage.tables()
-    holding = contents(log_files(tables.values()))
+    holding = contents(newest_files(tables.values()))
     is_shared = storage.arrangement.is_shared
     return {
         tier: together([part for part in holding[table] or () if not is_shared or part.window == tier])

@@ -23,7 +23,7 @@ from stairwise.plan import Plan
 from stairwise.tiers import Tier
 from stairwise.zones import DAY_SECONDS
 from stairwise_spark.arrangement import PART, WINDOW
-from stairwise_spark.contents import Part, contents, log_files, together
+from stairwise_spark.contents import Part, contents, newest_files, together
 from stairwise_spark.errors import CONFLICTS, translating
 from stairwise_spark.ledger import new_run
 from stairwise_spark.session import having, sql
@@ -199,7 +199,7 @@ class _Work:
     def tiers(self) -> None:
         """The tables of the tiers are in order."""
         tables = self.target.storage.tables()
-        holding = contents(log_files(tables.values()))
+        holding = contents(newest_files(tables.values()))
         for table in dict.fromkeys(tables.values()):
             tiers = tuple(tier for tier, other in tables.items() if other == table)
             parts = holding[table] or ()
@@ -215,7 +215,7 @@ class _Work:
         if table is None:
             return 0
         removed, left = self._reports()
-        parts = contents(log_files([table]))[table] or ()
+        parts = contents(newest_files([table]))[table] or ()
         self._keep(table, (), parts, parts if together(parts).files >= _MANY_OF_LEDGER else (), "", left)
         return removed
 
@@ -280,7 +280,7 @@ class _Work:
         if crowded and not self.upkeep.is_dry:
             statement = f"OPTIMIZE {table.place.identifier}{f' WHERE {where}' if where else ''}"
             left = "; ".join(filter(None, (left, tried(lambda: self._carry_out(statement, _FEW_TASKS)))))
-            after = together(contents(log_files([table]))[table] or ()).files
+            after = together(contents(newest_files([table]))[table] or ()).files
         if self.upkeep.vacuum and not self.upkeep.is_dry:
             self._vacuum(table)
         self.done.append(

@@ -31,3 +31,18 @@ def without_wildcards(path: str) -> str:
     /lake/\[a\]\*
     """
     return _WILDCARDS.sub(lambda found: f"\\{found[0]}", path)
+
+
+def numbered_files(first: int, *others: int, digits: int = 20) -> str:
+    """The pattern of the commits in a log that have a number from one on, or one of some others.
+
+    >>> numbered_files(87, 0, digits=3)
+    '{000,087,08[8-9],0[9-9][0-9],[1-9][0-9][0-9]}.json'
+    """
+    text = f"{first:0{digits}d}"
+    higher = (
+        f"{text[:place]}[{int(text[place]) + 1}-9]{'[0-9]' * (digits - place - 1)}"
+        for place in reversed(range(digits))
+        if text[place] != "9"
+    )
+    return f"{{{','.join((*(f'{each:0{digits}d}' for each in others), text, *higher))}}}.json"

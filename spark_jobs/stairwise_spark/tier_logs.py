@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import quote, unquote
 
@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, Row
 
 from stairwise_spark.coverage import Claim, Commit
 from stairwise_spark.errors import condition
-from stairwise_spark.names import without_wildcards
+from stairwise_spark.names import numbered_files, without_wildcards
 from stairwise_spark.tables import MARK, TierTable, literal
 
 _LOG = (
@@ -73,8 +73,7 @@ def logs(since: Mapping[TierTable, int], *, with_files: bool = False) -> dict[Ti
     if not since:
         return {}
     try:
-        lines = _lines(since)
-        rows = _entries(lines, with_files=with_files).collect()
+        rows = _entries(_lines(since), with_files=with_files).collect()
     except AnalysisException as error:
         if condition(error) == "PATH_NOT_FOUND":
             return None
@@ -91,7 +90,7 @@ def logs(since: Mapping[TierTable, int], *, with_files: bool = False) -> dict[Ti
         if with_files and row["is_file"]:
             files[key].setdefault(version, []).append(_file(row))
     silent = {key for key, each in commits.items() if not each and key not in marks}
-    if silent and not silent <= {_place_of(file)[0] for file in lines.inputFiles()}:
+    if silent and not silent <= {_place_of(file)[0] for file in _commits(since, _COMMITS).inputFiles()}:
         return None
     return {
         table: Log(
@@ -117,8 +116,6 @@ def _file(row: Row) -> File:
 
 def _lines(since: Mapping[TierTable, int]) -> DataFrame:
     """The lines of the log files from versions on, and of the first one, which names the table; with their files."""
-    # Whole folders: if each file were named, even by a pattern, Spark would look after thousands of them one by one.
-    folders = [f"{without_wildcards(table.location)}/_delta_log" for table in since]
     # Of nothing but the files' names: so the others are not opened.
     wanted = " OR ".join(
         f"contains(_metadata.file_path, {literal(f'/{key}/_delta_log/')}) AND "
@@ -126,8 +123,15 @@ def _lines(since: Mapping[TierTable, int]) -> DataFrame:
         for table, first in since.items()
         for key in sorted(_spellings(table.key))
     )
-    reader = next(iter(since)).spark.read.option("pathGlobFilter", _COMMITS)
-    return reader.schema(_LOG).json(folders).where(wanted).selectExpr("*", "_metadata.file_path AS file")
+    lines = _commits(since, numbered_files(min(since.values()), 0))
+    return lines.where(wanted).selectExpr("*", "_metadata.file_path AS file")
+
+
+def _commits(tables: Collection[TierTable], names: str) -> DataFrame:
+    """The lines of the commits of tables whose names are of a pattern."""
+    # Whole folders: if each file were named, even by a pattern, Spark would look after thousands of them one by one.
+    folders = [f"{without_wildcards(table.location)}/_delta_log" for table in tables]
+    return next(iter(tables)).spark.read.option("pathGlobFilter", names).schema(_LOG).json(folders)
 
 
 def _spellings(key: str) -> set[str]:
