@@ -7,8 +7,9 @@ reading only while those are fewer than the events, by about three to one: this 
          + raw rows     x (scan + fold into each window that holds them), or
            parent rows  x (merge + width x merge a byte) x merges per row
          + rows written x width x write a byte
-    and, for a tier that a query of its own makes, not a pass over slices nor a filter,
+    and, for a tier that a query of its own makes, not a pass over slices,
          + queries      x start
+    and, if that query is no filter either,
          + partial rows x move to their key's partition
          + rows written x build
 
@@ -154,13 +155,11 @@ class BatchModel:
         """Seconds; a pass pays for merging and keeping rows only: those of a key stay where they are, and in order."""
         if parent is None:
             return child.raw
-        if how is How.DISJOINT and self.makes_passes:
+        if how is How.DISJOINT and self.makes_passes and not isinstance(child.tier.window, CumulateWindow):
             return self._merged_in_pass(child, parent) * self._merge + child.keeping
         _, seconds = self._read_tier(child, parent, how)
-        if how is not How.EQUAL_RANGE:
-            return seconds + child.starting + child.making
-        # To filter what is at hand is next to nothing, but what a pass makes is not: that is a query over what is kept.
-        return seconds + child.keeping + (child.starting if self.makes_passes else 0.0)
+        # To filter rows is next to nothing, but they have to be kept for the query that does.
+        return seconds + child.starting + (child.keeping if how is How.EQUAL_RANGE else child.making)
 
     def detail(self, child: Tier, parent: Tier | None, how: How) -> Cost:
         """See ``CostModel``."""

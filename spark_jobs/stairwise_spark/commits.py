@@ -22,7 +22,7 @@ from stairwise_spark.delta_log import Described, with_bounds
 from stairwise_spark.errors import condition
 from stairwise_spark.event_time import MICROS, EventTime
 from stairwise_spark.halves import any_of
-from stairwise_spark.names import without_wildcards
+from stairwise_spark.names import numbered_files, without_wildcards
 from stairwise_spark.spans import merged
 
 # Up to so many commits are named; of more, the folder is listed.
@@ -37,8 +37,6 @@ _FILE = f"struct<{_PATHS}, deletionVector: struct<{_VECTOR}>>"
 _TABLE = "struct<id: string, schemaString: string, configuration: map<string, string>>"
 _INFO = "struct<operation: string>"
 _LINES = f"add {_FILE}, remove {_FILE}, cdc struct<size: bigint>, metaData {_TABLE}, commitInfo {_INFO}"
-# The commits only: no checkpoints, no checksums, no compacted ranges.
-_COMMITS = "[0-9]" * 20 + ".json"
 _OF_COMMIT = re.compile(r"(\d{20})\.json$")
 _VECTOR_OF = "coalesce(add, remove).deletionVector"
 _OF_AN_ACTION = (
@@ -129,7 +127,8 @@ def _named(spark: SparkSession, folder: str, wanted: range) -> DataFrame:
 
 def _listed(spark: SparkSession, folder: str, wanted: range, small: int) -> DataFrame | None:
     """The lines of very many commits, by a look at the folder that has them; None: it does not have all."""
-    whole = spark.read.format("binaryFile").option("pathGlobFilter", _COMMITS).load(folder)
+    names = numbered_files(wanted[0])
+    whole = spark.read.format("binaryFile").option("pathGlobFilter", names).load(folder)
     # What is known of a file without a look at it: in a store elsewhere, each look is a question of its own.
     found = {int(match[1]) for file in whole.inputFiles() if (match := _OF_COMMIT.search(file))}
     if not found.issuperset(wanted):
@@ -141,7 +140,7 @@ def _listed(spark: SparkSession, folder: str, wanted: range, small: int) -> Data
     lines = whole.where(is_wanted & is_small).select(_version(), F.inline(parsed))
     if whole.where(is_wanted & ~is_small).isEmpty():
         return lines
-    large = spark.read.schema(_LINES).option("pathGlobFilter", _COMMITS).json(folder).where(is_wanted & ~is_small)
+    large = spark.read.schema(_LINES).option("pathGlobFilter", names).json(folder).where(is_wanted & ~is_small)
     return lines.unionByName(large.select("*", _version()))
 
 

@@ -99,7 +99,7 @@ def log_files(tables: Iterable[TierTable]) -> dict[TierTable, LogFiles]:
 
 
 def newest_files(tables: Iterable[TierTable]) -> dict[TierTable, LogFiles]:
-    """Of the files of logs those by which :func:`contents` are found: of a long one, next to none."""
+    """Of the files of logs those by which :func:`contents` are found: checkpoints, and what came after them."""
     known = list(dict.fromkeys(tables))
     if not known:
         return {}

@@ -8,6 +8,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 _WILDCARDS = re.compile(r"[\\*?\[\]{}]")
+# Of the number of a commit.
+_DIGITS = 20
 
 
 def quoted(name: str) -> str:
@@ -33,16 +35,16 @@ def without_wildcards(path: str) -> str:
     return _WILDCARDS.sub(lambda found: f"\\{found[0]}", path)
 
 
-def numbered_files(first: int, *others: int, digits: int = 20) -> str:
-    """The pattern of the commits in a log that have a number from one on, or one of some others.
+def numbered_files(first: int, *others: int) -> str:
+    """The pattern of the commits in a log that have a number from one on, or one of some others; and of no other file.
 
-    >>> numbered_files(87, 0, digits=3)
-    '{000,087,08[8-9],0[9-9][0-9],[1-9][0-9][0-9]}.json'
+    >>> numbered_files(99_999_999_999_999_999_987, 0)
+    '{00000000000000000000,99999999999999999987,9999999999999999998[8-9],999999999999999999[9-9][0-9]}.json'
     """
-    text = f"{first:0{digits}d}"
+    text = f"{first:0{_DIGITS}d}"
     higher = (
-        f"{text[:place]}[{int(text[place]) + 1}-9]{'[0-9]' * (digits - place - 1)}"
-        for place in reversed(range(digits))
+        f"{text[:place]}[{int(text[place]) + 1}-9]{'[0-9]' * (_DIGITS - place - 1)}"
+        for place in reversed(range(_DIGITS))
         if text[place] != "9"
     )
-    return f"{{{','.join((*(f'{each:0{digits}d}' for each in others), text, *higher))}}}.json"
+    return f"{{{','.join((*(f'{each:0{_DIGITS}d}' for each in others), text, *higher))}}}.json"

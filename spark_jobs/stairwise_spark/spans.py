@@ -150,7 +150,7 @@ def meeting(spans: Sequence[Interval], others: Sequence[Interval]) -> Spans:
 
 
 def is_met(span: Interval, others: Sequence[Interval]) -> bool:
-    """Whether a range meets one of some others, which are looked up, however many they are.
+    """Whether a range, which is not empty, meets one of some others; these are looked up, however many they are.
 
     >>> is_met(Interval(2, 4), (Interval(0, 2), Interval(3, 9))), is_met(Interval(2, 4), (Interval(0, 2),))
     (True, False)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 from urllib.parse import quote, unquote
 
 from pyspark.errors import AnalysisException
@@ -14,6 +15,7 @@ from stairwise_spark.errors import condition
 from stairwise_spark.names import numbered_files, without_wildcards
 from stairwise_spark.tables import MARK, TierTable, literal
 
+_T = TypeVar("_T")
 _LOG = (
     "add struct<partitionValues: map<string, string>, size: bigint, stats: string>, "
     "commitInfo struct<userMetadata: string>, metaData struct<configuration: map<string, string>>"
@@ -32,8 +34,6 @@ _OF_FILES = {
     "first_end": "unix_seconds(timestamp(get_json_object(add.stats, '$.minValues.window_end')))",
     "last_end": "unix_seconds(timestamp(get_json_object(add.stats, '$.maxValues.window_end')))",
 }
-# The commits only: no checkpoints, no checksums, no compacted ranges.
-_COMMITS = "[0-9]" * 20 + ".json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +72,9 @@ def logs(since: Mapping[TierTable, int], *, with_files: bool = False) -> dict[Ti
     """The logs of some tables of one target, each from a version on; one Spark job. None: a table is not there."""
     if not since:
         return {}
-    try:
-        rows = _entries(_lines(since), with_files=with_files).collect()
-    except AnalysisException as error:
-        if condition(error) == "PATH_NOT_FOUND":
-            return None
-        raise
+    rows = _if_there(lambda: _entries(_lines(since), with_files=with_files).collect())
+    if rows is None:
+        return None
     marks: dict[str, tuple[int, str]] = {}
     commits: dict[str, list[Commit]] = {table.key: [] for table in since}
     files: dict[str, dict[int, list[File]]] = {table.key: {} for table in since}
@@ -90,7 +87,7 @@ def logs(since: Mapping[TierTable, int], *, with_files: bool = False) -> dict[Ti
         if with_files and row["is_file"]:
             files[key].setdefault(version, []).append(_file(row))
     silent = {key for key, each in commits.items() if not each and key not in marks}
-    if silent and not silent <= {_place_of(file)[0] for file in _commits(since, _COMMITS).inputFiles()}:
+    if silent and not silent <= _found(since):
         return None
     return {
         table: Log(
@@ -100,6 +97,22 @@ def logs(since: Mapping[TierTable, int], *, with_files: bool = False) -> dict[Ti
         )
         for table, first in since.items()
     }
+
+
+def _found(tables: Collection[TierTable]) -> set[str]:
+    """The keys of those tables of which there are any commits."""
+    files = _if_there(lambda: _commits(tables, numbered_files(0)).inputFiles())
+    return {_place_of(file)[0] for file in files or ()}
+
+
+def _if_there(look: Callable[[], _T]) -> _T | None:
+    """What is found; None: one of the folders is not there."""
+    try:
+        return look()
+    except AnalysisException as error:
+        if condition(error) == "PATH_NOT_FOUND":
+            return None
+        raise
 
 
 def _entries(lines: DataFrame, *, with_files: bool) -> DataFrame:

@@ -142,7 +142,7 @@ def test_a_step_in_detail() -> None:
 def test_fixed_costs() -> None:
     """A run that writes a tier pays a commit: each chunk of the backfill, and each hour in which a window ends.
 
-    It pays for a query, too, unless the tier is made by a pass, or kept from another that is made by a query.
+    It pays for a query, too, unless the tier is made by a pass.
     """
     idle = replace(MODEL, rows_per_s=0.0, workday=Workday(history_s=DAY, schedule_s=DAY, chunks=3))
     alone = replace(idle, makes_passes=False)
@@ -154,20 +154,20 @@ def test_fixed_costs() -> None:
             assert model.price(wanted, None, How.RAW) == pytest.approx(runs * (commit + query))
         for how in (How.DISJOINT, How.VALUES):
             assert alone.price(wanted, slices, how) == pytest.approx(runs * (commit + query))
-    assert alone.price(tier("6h"), tier("6h"), How.EQUAL_RANGE) == pytest.approx((3 + 4) * commit)
     assert idle.price(tier("6h"), tier("6h"), How.EQUAL_RANGE) == pytest.approx((3 + 4) * (commit + query))
     assert idle.price(tier("6h"), tier("6h"), How.OVERLAPPING) == pytest.approx((3 + 4) * (commit + query))
     together = replace(idle, commit_s=Constants().shared_commit)
     assert together.price(tier("1h"), None, How.RAW) < idle.price(tier("1h"), None, How.RAW)
 
 
-def test_an_equal_range_costs_less_than_any_merge_but_that_of_a_pass() -> None:
-    """What a pass makes has to be kept for whoever filters it, so there the pass makes both."""
+def test_an_equal_range_costs_less_than_a_merge_but_more_than_that_of_a_pass_over_few_slices() -> None:
     hopping, wider = tier("1h every 10m"), tier("1h every 30m")
     kept, merged = ((wider, hopping, How.EQUAL_RANGE), (wider, tier("10m"), How.DISJOINT))
     alone = replace(MODEL, makes_passes=False)
     assert alone.price(*kept) < alone.price(*merged)
     assert MODEL.price(*merged) < MODEL.price(*kept)
+    daily, minutes = tier("1d"), tier("1m")
+    assert MODEL.price(daily, tier("1d every 1m"), How.EQUAL_RANGE) < MODEL.price(daily, minutes, How.DISJOINT)
     assert MODEL.detail(*kept).rows_read == MODEL.detail(wider, None, How.RAW).rows_written
 
 
@@ -237,8 +237,14 @@ def test_a_pass_merges_a_row_once_and_once_more_for_each_overlapping_one() -> No
     assert more == pytest.approx((overlapping.rows_written or 0) * model.constants.merge_row)
 
 
+def test_a_growing_window_is_made_by_no_pass() -> None:
+    growing, slices = tier("day to date every 1h"), tier("1h")
+    alone = replace(MODEL, makes_passes=False)
+    assert MODEL.price(growing, slices, How.DISJOINT) == alone.price(growing, slices, How.DISJOINT)
+
+
 def test_a_growing_window_merges_each_slice_once() -> None:
-    model = backfill(MODEL, 365 * DAY)
+    model = backfill(replace(MODEL, makes_passes=False), 365 * DAY)
     growing, hopping = tier("day to date every 1h"), tier(FixedWindow(45_000, 3_600, 0))
     assert model.price(growing, tier("1h"), How.DISJOINT) < model.price(hopping, tier("30m"), How.DISJOINT)
     assert (

@@ -13,13 +13,15 @@ from pyspark.sql import SparkSession
 
 from stairwise.cli import main
 from stairwise.declared import Catalog
+from stairwise.plan import Plan
 from stairwise.windowing import Interval
-from stairwise_spark.contents import Part
+from stairwise_spark.contents import Part, contents, log_files, newest_files, together
 from stairwise_spark.coverage import Coverage
 from stairwise_spark.due import BEGINNING
 from stairwise_spark.session import sql
 from stairwise_spark.status import Clock, LastRun, Reason, Status, TierStatus, status
 from stairwise_spark.status_text import Cell, heat, instant, screen, told
+from stairwise_spark.storage import Storage
 from stairwise_spark.terminal import Screen
 from tests.spark_jobs.proving import DAY, HOUR, add_events, declared, filled, hours, on_disk, planned
 
@@ -206,10 +208,12 @@ def test_after_a_checkpoint_nothing_is_counted_twice_and_what_is_lost_is_said(
     before = status(spark, plan)
     assert (rows(before), before.notes) == (16, ())
     last = max(int(each.name[:20]) for each in log.glob("*.checkpoint.parquet"))
+    assert of_newest_files(spark, plan) == 16
     for commit in log.glob("*.json"):
         if commit.name[:20].isdigit() and int(commit.name[:20]) < last:
             commit.unlink()
     after = status(spark, plan)
+    assert of_newest_files(spark, plan) == 16
     # The bookkeeping knew all by then.
     assert (rows(after), after.tiers[0].covered, after.notes) == (16, (hours(0, 4),), ())
     shutil.rmtree(tmp_path / "rollup" / "_stairwise")
@@ -221,6 +225,18 @@ def test_after_a_checkpoint_nothing_is_counted_twice_and_what_is_lost_is_said(
             "versions before. What they covered counts as missing; a backfill makes it again."
         ),
     )
+
+
+def of_newest_files(spark: SparkSession, plan: Plan) -> int | None:
+    """The rows of the tables by the files that come after their checkpoints, which are the same as by all."""
+    storage = Storage.of(spark, plan)
+    storage.states()
+    tables = storage.tables().values()
+    logs = newest_files(tables)
+    assert {log.checkpoint for log in logs.values()} == {log.checkpoint for log in log_files(tables).values()} != {-1}
+    found = contents(logs)
+    assert found == contents(log_files(tables))
+    return together([part for parts in found.values() for part in parts or ()]).rows
 
 
 def rows(found: Status) -> int | None:
