@@ -259,7 +259,8 @@ class _Change:
             else:
                 writes.append(self._copy(origin, replace(change.step.tier, name=name)))
         storage.write(self.run, writes)
-        storage.record(self.run, known)
+        if known:
+            storage.record(self.run, known)
 
     def _origin(self, change: Change, *, is_filling: bool) -> str | None:
         """The tier of the running plan whose rows become those of a tier, if they are not that already."""
