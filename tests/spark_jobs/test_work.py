@@ -130,8 +130,10 @@ def test_a_late_row_is_one_query_however_many_tiers_it_touches(spark: SparkSessi
     try:
         rows = work.written(work.frames())
         assert len({id(rows[name].frame) for name in names}) == 1
-        found = rows[names[0]].frame.groupBy("_tier").agg(F.countDistinct("_end").alias("n"), F.sum("_rows").alias("r"))
-        assert sorted(tuple(row) for row in found.collect()) == [
+        found = (
+            rows[names[0]].frame.groupBy("_tier").agg(F.count_distinct("_end").alias("n"), F.sum("_rows").alias("r"))
+        )
+        assert sorted((row[0], row[1], row[2]) for row in found.collect()) == [
             (number, 2, 2 * 10 * 2**number // 2 + 2) for number in range(1, 7)
         ]
     finally:
