@@ -38,6 +38,7 @@ from stairwise_spark.expressions import argument_types, direct, lowered
 from stairwise_spark.grid import within
 from stairwise_spark.ledger import Known, new_run
 from stairwise_spark.names import column
+from stairwise_spark.opening import Opened
 from stairwise_spark.report import Progress, RunReport, silent
 from stairwise_spark.reshaping import add_columns, can_move, comment_column, empty, empty_window, remove, take_columns
 from stairwise_spark.rows import Rows
@@ -139,7 +140,7 @@ class _Change:
         content: What rows hold then.
         old: The tables as the running plan has them.
         states: What they reflect by that.
-        run: Names who writes.
+        began: Names the run that fills, by when it began.
         runs: What runs did.
     """
 
@@ -150,7 +151,7 @@ class _Change:
     content: Content
     old: Storage
     states: Mapping[str, State]
-    run: str = field(default_factory=lambda: f"{new_run()}-apply")
+    began: str
     runs: list[RunReport] = field(default_factory=list[RunReport])
 
     @classmethod
@@ -163,7 +164,7 @@ class _Change:
         progress: Progress,
     ) -> _Change:
         """What is there is known, and nothing is done yet."""
-        rollup = found.rollup
+        began, rollup = new_run(), found.rollup
         types = argument_types(source.rows(), [aggregate for _, aggregate in rollup.aggregates])
         old = Storage.of(source.frame.sparkSession, running, source.identity)
         return cls(
@@ -174,7 +175,13 @@ class _Change:
             states=old.states(),
             allowed=allowed,
             progress=progress,
+            began=began,
         )
+
+    @property
+    def run(self) -> str:
+        """Names who writes what no run does."""
+        return f"{self.began}-apply"
 
     @property
     def evolution(self) -> Evolution:
@@ -222,9 +229,8 @@ class _Change:
             wanted = self._schemas(ahead)
         self._widened(storage, wanted)
         storage.add(wanted)
-        storage.states()
         self._carried(storage)
-        self._filled(ahead, is_ahead=True)
+        self._filled(ahead, storage)
         valid_from = self._left_behind(ahead, storage)
         self._switch(storage, self.moves, valid_from)
 
@@ -302,11 +308,21 @@ class _Change:
         covered = Coverage.over(each for each in state.coverage.stretches if each.version >= 0)
         return Write(tier=tier.name, rows=Rows(frame), ends=ends, starts=events(tier, ends), coverage=covered)
 
-    def _filled(self, plan: Plan, *, is_ahead: bool = False) -> None:
-        """What is due under a plan is made, as far as tables were filled."""
-        if self._span.start < self._span.end:
-            request = Request(span=self._span, is_ahead=is_ahead)
-            self.runs.append(engine.run(self.old.spark, plan, request, self.progress))
+    def _filled(self, plan: Plan, ahead: Storage | None = None) -> None:
+        """What is due under a plan is made, as far as tables were filled; before the plan rules, if these are given."""
+        if self._span.start >= self._span.end:
+            return
+        request, found = Request(span=self._span, is_ahead=ahead is not None), None
+        if ahead is not None:
+            found = Opened(
+                run_id=self.began,
+                rollup=self.found.rollup,
+                plan=plan,
+                source=self.source,
+                storage=ahead,
+                is_made=True,
+            )
+        self.runs.append(engine.run(self.old.spark, plan, request, self.progress, found=found))
 
     @property
     def _span(self) -> Interval:
@@ -357,7 +373,8 @@ class _Change:
     ) -> None:
         """From now on the goal rules; by one commit, which also says where tables will be."""
         with translating():
-            ledger, states, tables = storage.ledger, storage.states(), storage.tables()
+            states = storage.known or storage.states()
+            ledger, tables = storage.ledger, storage.tables()
             goal = self._storage()
             known = {
                 new: Known(

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import unquote
 
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from stairwise_spark.coverage import Claim
-from stairwise_spark.halves import any_of
+from stairwise_spark.halves import any_of, rows_of_all
 from stairwise_spark.names import numbered_files, without_wildcards
 from stairwise_spark.tables import TierTable
 
@@ -23,7 +23,10 @@ _NAME = re.compile(r"(\d{20})\.(?:json|checkpoint(?:\.(\d{10})\.(\d{10}))?\.parq
 _FILE = "path: string, partitionValues: map<string, string>, size: bigint, stats: string"
 _ACTIONS = f"add struct<{_FILE}>, remove struct<path: string>"
 _COMMIT = f"add struct<{_FILE}>, commitInfo struct<timestamp: bigint, operation: string, userMetadata: string>"
+_STATISTICS = "numRecords bigint, minValues struct<window_end: string>, maxValues struct<window_end: string>"
 _CHECKPOINTS = "[0-9]*.checkpoint*.parquet"
+# Behind a checkpoint are fewer commits, as our tables are made; and so many files Spark looks for one by one.
+_BEHIND, _FEW = 100, 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +39,7 @@ class Part:
         files: How many there are.
         bytes: Their size.
         rows: The rows in them; None: somebody wrote no statistics.
-        ends: The seconds of the first and of the last window's end in them; None: the log does not say.
+        ends: The seconds of the first and of the last window's end in them; None: the log does not say, of one.
     """
 
     window: str | None
@@ -98,16 +101,24 @@ def log_files(tables: Iterable[TierTable]) -> dict[TierTable, LogFiles]:
     return {table: _log_files(found.get(table.key, ())) for table in known}
 
 
-def newest_files(tables: Iterable[TierTable]) -> dict[TierTable, LogFiles]:
-    """Of the files of logs those by which :func:`contents` are found: checkpoints, and what came after them."""
+def newest_files(tables: Iterable[TierTable], reached: int = 0) -> dict[TierTable, LogFiles]:
+    """Of the files of logs those by which :func:`contents` are found: checkpoints, and what came after them.
+
+    Args:
+        tables: Of one target.
+        reached: A version that each of them has: the folders are listed once then, where checkpoints are as usual.
+    """
     known = list(dict.fromkeys(tables))
     if not known:
         return {}
-    checkpoints = _listed(known, _CHECKPOINTS)
-    behind = min(_log_files(checkpoints.get(table.key, ())).checkpoint for table in known) + 1
+    newest = numbered_files(max(0, reached - _BEHIND))
+    found = _listed(known, f"{{{_CHECKPOINTS},{newest}}}" if reached else _CHECKPOINTS)
+    logs = {table: _log_files(found.get(table.key, ())) for table in known}
+    if reached and all(log.is_whole for log in logs.values()):
+        return logs
+    behind = min(log.checkpoint for log in logs.values()) + 1
     commits = _listed(known, numbered_files(behind))
-    found = {table: [*checkpoints.get(table.key, ()), *commits.get(table.key, ())] for table in known}
-    return {table: _log_files(paths) for table, paths in found.items()}
+    return {table: replace(log, commits=_log_files(commits.get(table.key, ())).commits) for table, log in logs.items()}
 
 
 def contents(logs: Mapping[TierTable, LogFiles]) -> dict[TierTable, tuple[Part, ...] | None]:
@@ -195,11 +206,17 @@ def _log_files(paths: Sequence[str]) -> LogFiles:
 def _actions(logs: Mapping[TierTable, LogFiles]) -> DataFrame:
     """What was added and removed, with table and version: the last checkpoints, and the commits behind them."""
     spark = next(iter(logs)).spark
-    actions = _lines(spark, {table: log.checkpoint + 1 for table, log in logs.items()}, _ACTIONS)
-    files = [without_wildcards(unquote(part)) for log in logs.values() for part in log.parts]
-    if not files:
-        return actions
-    return actions.unionByName(_placed(spark.read.schema(_ACTIONS).parquet(*files)))
+    checkpoints = [without_wildcards(unquote(part)) for log in logs.values() for part in log.parts]
+    behind = [(table, each) for table, log in logs.items() for each in log.commits if each > log.checkpoint]
+    found: list[DataFrame] = []
+    if checkpoints:
+        found.append(_placed(spark.read.schema(_ACTIONS).parquet(*checkpoints)))
+    if len(behind) > _FEW or not (behind or checkpoints):
+        found.append(_lines(spark, {table: log.checkpoint + 1 for table, log in logs.items()}, _ACTIONS))
+    elif behind:
+        commits = [f"{_folder(table)}/{version:020d}.json" for table, version in behind]
+        found.append(_placed(spark.read.schema(_ACTIONS).json(commits)))
+    return rows_of_all(found)
 
 
 def _lines(spark: SparkSession, since: Mapping[TierTable, int], schema: str) -> DataFrame:
@@ -229,16 +246,18 @@ def _live(actions: DataFrame) -> DataFrame:
 
 def _by_part(files: DataFrame, *by: Column) -> DataFrame:
     """What is in files, for each partition: files, bytes, rows, how many have no statistics, and the windows' ends."""
-    first, last = (F.get_json_object("add.stats", f"$.{each}Values.window_end") for each in ("min", "max"))
-    rows = F.get_json_object("add.stats", "$.numRecords").cast("bigint")
-    values = F.col("add.partitionValues")
-    return files.groupBy(*by, values["window"].alias("window"), values["_part"].cast("int").alias("part")).agg(
+    known, values = F.col("known"), F.col("add.partitionValues")
+    first, last, rows = known["minValues"]["window_end"], known["maxValues"]["window_end"], known["numRecords"]
+    are_told = F.bool_and(last.isNotNull() | (rows == 0))
+    # All at once: one by one, Spark would read the text three times.
+    read = files.withColumn("known", F.from_json("add.stats", _STATISTICS))
+    return read.groupBy(*by, values["window"].alias("window"), values["_part"].cast("int").alias("part")).agg(
         F.count(F.lit(1)).alias("files"),
         F.sum("add.size").alias("bytes"),
         F.sum(rows).alias("rows"),
         F.count_if(rows.isNull()).alias("unknown"),
-        F.min(F.unix_seconds(first.cast("timestamp"))).alias("first_end"),
-        F.max(F.unix_seconds(last.cast("timestamp"))).alias("last_end"),
+        F.when(are_told, F.min(F.unix_seconds(first.cast("timestamp")))).alias("first_end"),
+        F.when(are_told, F.max(F.unix_seconds(last.cast("timestamp")))).alias("last_end"),
     )
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from stairwise import Options, optimize
@@ -12,15 +14,20 @@ from stairwise.codec import decode_plan
 from stairwise.constants import Constants
 from stairwise.evolution import Action, Change, Evolution, Origin, evolved
 from stairwise.json_fields import Json
+from stairwise.plan import Plan
 from stairwise.quantity import counted, length_of_time, quantity, size
 from stairwise.replan import replanned
 from stairwise.rollup import Rollup
 from stairwise.tiers import Kind
 from stairwise_spark.contents import Part, contents, newest_files, together
-from stairwise_spark.errors import translating
+from stairwise_spark.errors import condition, translating
 from stairwise_spark.report import RunReport
+from stairwise_spark.session import planned_once
 from stairwise_spark.storage import Storage
 from stairwise_spark.tables import TierTable
+
+# What the bookkeeping and the logs say is little.
+_FEW_TASKS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,16 +249,20 @@ def difference(spark: SparkSession, rollup: Rollup, options: Options | None = No
         options: How to plan.
     """
     chosen = options or Options()
-    with translating():
+    with translating(), planned_once(spark, _FEW_TASKS):
         fresh = optimize(rollup, chosen)
         storage = Storage.of(spark, fresh)
-        text = storage.ledger.load_plan()
-        if text is None:
+        storage.ledger.summaries()
+        with ThreadPoolExecutor() as pool:
+            # What is in the tables is asked while they are looked for, which takes as long.
+            looking = pool.submit(_running, storage)
+            recalled = _recalled(storage)
+            looked = looking.result()
+        if looked is None:
             nothing = Evolution.first(fresh)
             return Difference(rollup=rollup, evolution=nothing, holds={}, leftovers={})
-        running = decode_plan(text)
-        there = storage.under(running)
-        held = _held(there)
+        running, there = looked
+        held = _held(there, recalled)
         found = replanned(running, rollup, chosen, held_s=_length(held))
         evolution = evolved(running, found.plan)
         leftovers = _leftovers(there, evolution)
@@ -276,13 +287,34 @@ def _length(holds: Mapping[str, Part]) -> int:
     return max(last for _, last in ends) - min(first for first, _ in ends) if ends else 0
 
 
-def _held(storage: Storage) -> dict[str, Part]:
+def _running(storage: Storage) -> tuple[Plan, Storage] | None:
+    """The plan that rules the tables, and these, once they are found; None: there is none."""
+    text = storage.ledger.load_plan()
+    if text is None:
+        return None
+    running = decode_plan(text)
+    there = storage.under(running)
+    there.find()
+    return running, there
+
+
+def _recalled(storage: Storage) -> Mapping[TierTable, tuple[Part, ...] | None]:
+    """What is in the tables that the bookkeeping knows, which may be there no longer, nor those of the plan."""
+    tables = storage.recalled()
+    try:
+        return contents(newest_files(tables, min(tables.values(), default=0)))
+    except AnalysisException as error:
+        if condition(error) == "PATH_NOT_FOUND":
+            return {}
+        raise
+
+
+def _held(storage: Storage, recalled: Mapping[TierTable, tuple[Part, ...] | None]) -> dict[str, Part]:
     """What is in the tables, by tier."""
-    storage.states()
     tables = storage.tables()
-    holding = contents(newest_files(tables.values()))
-    is_shared = storage.arrangement.is_shared
+    others = [table for table in tables.values() if table not in recalled]
+    holding = {**recalled, **contents(newest_files(others))}
     return {
-        tier: together([part for part in holding[table] or () if not is_shared or part.window == tier])
+        tier: together([part for part in holding[table] or () if part.window in {None, tier}])
         for tier, table in tables.items()
     }

@@ -274,18 +274,18 @@ def _first_whole(slices: EdgeSet, instant: int) -> int:
     return in_whole_slices(slices, [Interval(instant - 1, instant)])[0].end
 
 
-def bare(coverage: Coverage, tier: Tier, events: Interval | None) -> Spans:
+def bare(coverage: Coverage, tier: Tier, events: Spans | None) -> Spans:
     """The windows, as ranges of their ends, that hold no event, and of which the table never held a row.
 
     Args:
         coverage: Of the tier.
         tier: The tier.
-        events: From the first event to after the last; None: nobody knows.
+        events: When they happened; None: nobody knows.
     """
     if events is None:
         return ()
     always = Interval(BEGINNING, 2 * -BEGINNING)
-    held_by = (touched(tier, events),) if events.start < events.end else ()
+    held_by = joined(touched(tier, each) for each in events)
     claimed = joined(Interval(start, end) for start, end, _ in coverage.stretches)
     return without(without((always,), held_by), claimed)
 

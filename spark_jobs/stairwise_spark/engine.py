@@ -18,13 +18,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from stairwise.codec import encode_plan, to_json
 from stairwise.edges import EdgeSet
-from stairwise.errors import PlanError
 from stairwise.plan import Plan, Step
 from stairwise.rollup import Rollup
 from stairwise.tiers import Kind
 from stairwise.windowing import Interval
 from stairwise_spark.additions import additions
-from stairwise_spark.applied import going_on
 from stairwise_spark.at_once import changes_at_once
 from stairwise_spark.changes import Changes, Listing, Recheck, after, changes
 from stairwise_spark.chunks import pieces
@@ -33,11 +31,11 @@ from stairwise_spark.coverage import Coverage, State, partial_at
 from stairwise_spark.deletes import check_deletes
 from stairwise_spark.due import BEGINNING, Findings, Question, available, bare, find
 from stairwise_spark.errors import BusyError, translating
-from stairwise_spark.expressions import argument_types, direct
-from stairwise_spark.ledger import new_run
+from stairwise_spark.expressions import argument_types
 from stairwise_spark.lost import whole
 from stairwise_spark.mending import Mending
 from stairwise_spark.numbering import numbered
+from stairwise_spark.opening import Opened, opened
 from stairwise_spark.pointing import pointing
 from stairwise_spark.report import (
     ChunkBegun,
@@ -54,7 +52,7 @@ from stairwise_spark.retention import expiry, extent, followed_from, kept_since,
 from stairwise_spark.rows import Rows
 from stairwise_spark.scope import Due, History, Request, check_tiers, settled, still_open
 from stairwise_spark.session import shuffle_tasks
-from stairwise_spark.source import Files, PinnedSource, open_source
+from stairwise_spark.source import Files, PinnedSource
 from stairwise_spark.spans import Spans, common, hull, joined, without
 from stairwise_spark.storage import Storage
 from stairwise_spark.together import can_go_together
@@ -73,6 +71,7 @@ def run(
     request: Request,
     progress: Progress = silent,
     startup_seconds: float = 0.0,
+    found: Opened | None = None,
 ) -> RunReport:
     """Bring the tiers of a plan up to date for a range.
 
@@ -82,6 +81,7 @@ def run(
         request: What to do.
         progress: Is told what happens.
         startup_seconds: How long it took until the session was ready, for the report.
+        found: What it begins with, if that was looked at just now.
 
     Raises:
         UsageError: There is no such tier.
@@ -93,7 +93,8 @@ def run(
     """
     started = time.monotonic()
     with pointing(plan), translating():
-        return _Run.begun(spark, plan, request, started, progress).done_all(startup_seconds)
+        begins_with = found or opened(spark, plan, is_ahead=request.is_ahead)
+        return _Run.begun(begins_with, request, started, progress).done_all(startup_seconds)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -105,7 +106,7 @@ class _Run:
         rollup: What was declared.
         request: What is asked for.
         span: The same, as a range of ends of windows.
-        happened: From the first event to after the last; None: nobody has to look, for not all of time is due.
+        happened: When the events did; None: nobody has to look, for not all of time is due.
         source: At one version.
         version: What claims say of the source as it is read here.
         listing: The files of the source, if that is all it has.
@@ -126,7 +127,7 @@ class _Run:
     rollup: Rollup
     request: Request
     span: Interval
-    happened: Interval | None
+    happened: Spans | None
     source: PinnedSource
     version: int
     listing: Listing | None
@@ -149,26 +150,14 @@ class _Run:
     spans_read: Spans = ()
 
     @classmethod
-    def begun(cls, spark: SparkSession, plan: Plan, request: Request, began: float, progress: Progress) -> _Run:
+    def begun(cls, found: Opened, request: Request, began: float, progress: Progress) -> _Run:
         """What is due is known, and all tables are there; no row was read."""
-        if plan.declaration is None:
-            raise PlanError(f"plan '{plan.rollup}': there is no declaration in it, so there is no target.")
-        # Before it looks at anything: what was done by then, it knows.
-        run_id = new_run()
-        rollup = plan.declaration
-        source = open_source(spark, rollup, direct)
-        storage = replace(Storage.of(spark, plan, source.identity), is_ruling=not request.is_ahead)
-        is_made = storage.is_made()
-        if storage.is_ruling and storage.ledger.summary.plan != storage.plan:
-            running = going_on(storage.ledger.load_plan(), plan)
-            if running is not plan:
-                plan, storage = running, Storage.of(spark, running, source.identity)
-                is_made = storage.is_made()
+        rollup, plan, source, storage = found.rollup, found.plan, found.source, found.storage
         check_tiers(request.tiers, [step.tier.name for step in plan.steps])
         states = storage.states()
         span = settled(request.span, rollup, [state.coverage for state in states.values()])
         version, listing = numbered(source, storage.ledger, states)
-        found = cls(
+        run = cls(
             plan=plan,
             rollup=rollup,
             request=request,
@@ -181,12 +170,12 @@ class _Run:
             seen=states,
             began=began,
             progress=progress,
-            run_id=run_id,
+            run_id=found.run_id,
         )
-        found._find(states)
-        if found.findings.is_anything_due or found.open:
-            found._prepare(is_made=is_made)
-        return found
+        run._find(states)
+        if run.findings.is_anything_due or run.open:
+            run._prepare(is_made=found.is_made)
+        return run
 
     def _find(self, states: Mapping[str, State]) -> None:
         """What is due, by what the tables reflect now."""
@@ -203,9 +192,9 @@ class _Run:
             additions_of=partial(additions, self.source),
         )
         findings = find(question, known, self._changes)
-        if self.happened is None and any(spans[:1] and spans[0].start <= BEGINNING for spans in findings.due.values()):
-            self.happened = extent(self.plan, self.source, self.storage)
         self.storage.remember(findings.states)
+        if self.happened is None and any(spans[:1] and spans[0].start <= BEGINNING for spans in findings.due.values()):
+            self.happened = extent(self.plan, self.source, self.storage, self.span, self.version)
         self.findings = findings
         self.open = {}
         if self.rollup.partial:

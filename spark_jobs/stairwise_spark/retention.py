@@ -17,12 +17,13 @@ from stairwise.zones import DAY_SECONDS
 from stairwise_spark.arrangement import PART
 from stairwise_spark.changes import before
 from stairwise_spark.compute import events, held, touched
+from stairwise_spark.contents import contents, newest_files
 from stairwise_spark.coverage import DOUBTFUL, EXPIRED, Coverage, State
-from stairwise_spark.due import BEGINNING
+from stairwise_spark.due import BEGINNING, available
 from stairwise_spark.errors import translating
 from stairwise_spark.rows import Rows
 from stairwise_spark.source import PinnedSource
-from stairwise_spark.spans import Spans, joined, without
+from stairwise_spark.spans import Spans, hull, joined, without
 from stairwise_spark.storage import Storage
 from stairwise_spark.writes import Write
 
@@ -37,22 +38,49 @@ def reads_back(rollup: Rollup, tier: Tier) -> bool:
     return tier.keeps_values or all(each.sharing is not Sharing.HOLISTIC for _, each in rollup.aggregates)
 
 
-def extent(plan: Plan, source: PinnedSource, storage: Storage) -> Interval:
-    """From the first event to after the last, also of those that the source has dropped and a table still tells of."""
-    found = [source.extent()]
-    filled = [step.tier for step in plan.steps if storage.known.get(step.tier.name, _NOTHING).coverage.stretches]
-    if plan.declaration is not None and plan.declaration.source.retain is not None and filled:
-        coarsest = min(filled, key=lambda tier: tier.rate).name
-        rows = storage.stored(coarsest, storage.known[coarsest].version)
+def extent(plan: Plan, source: PinnedSource, storage: Storage, span: Interval, version: int) -> Spans:
+    """When all the events happened of windows that end in a range, or longer.
+
+    Also of those that the source has dropped and a table still tells of. If a table holds all of them, no event is
+    looked at.
+
+    Args:
+        plan: All tiers.
+        source: Where events are.
+        storage: What is known of the tables.
+        span: The range.
+        version: Of the source.
+    """
+    tiers = sorted((step.tier for step in plan.steps if step.tier.name in storage.known), key=lambda tier: tier.rate)
+    filled = {tier.name: storage.known[tier.name].coverage for tier in tiers}
+    if plan.declaration is not None and plan.declaration.source.retain is not None:
+        coarsest = next((tier for tier in tiers if filled[tier.name].stretches), None)
+        told = () if coarsest is None else _held_by(coarsest, storage)
+        return joined([hull(joined([*told, *filter(None, [source.extent()])]))])
+    for tier in tiers:
+        is_whole = not without((span,), available(filled[tier.name], version))
+        if is_whole and tier.window is not None and tier.window.is_tumbling:
+            told = _held_by(tier, storage)
+            # After its last window's end are events of windows that have ended, though this one has not.
+            last = held(tier, touched(tier, Interval(span.end - 1, span.end)))
+            return joined([*told, Interval(last.start, span.end)])
+    return joined(filter(None, [source.extent()]))
+
+
+def _held_by(tier: Tier, storage: Storage) -> Spans:
+    """When windows in a table were, by its log if that says it, or longer."""
+    with translating(f"tier {tier.name}"):
+        table, state = storage.tables()[tier.name], storage.known[tier.name]
+        known = contents(newest_files([table], state.version))[table]
+        mine = [part.ends for part in known or () if part.rows != 0 and part.window in {None, tier.name}]
+        ends = [each for each in mine if each is not None]
+        if known is not None and len(ends) == len(mine):
+            windows = (Interval(first - 1, last) for first, last in ends)
+            return joined(held(tier, each) for each in windows)
+        rows = storage.stored(tier.name, state.version)
         bounds = F.unix_seconds(F.min("window_start")), F.unix_seconds(F.max("window_end"))
-        with translating(f"tier {coarsest}"):
-            ends = rows.agg(*bounds).collect()[0]
-        found.append(None if ends[0] is None else Interval(ends[0], ends[1]))
-    known = [each for each in found if each is not None]
-    return Interval(min((each.start for each in known), default=0), max((each.end for each in known), default=0))
-
-
-_NOTHING = State(0, Coverage())
+        first, last = rows.agg(*bounds).collect()[0]
+    return () if first is None else (Interval(first, last),)
 
 
 def followed_from(rollup: Rollup) -> Callable[[int], int] | None:

@@ -122,6 +122,16 @@ class Storage:
         found = {tier: self._tables.get(self.place(tier)) for tier in self.tiers}
         return {tier: table for tier, table in found.items() if table is not None}
 
+    def recalled(self) -> dict[TierTable, int]:
+        """The tables that the bookkeeping knows, and which versions they had; nothing is looked at."""
+        found: dict[TierTable, int] = {}
+        for tier, known in self.ledger.summary.tiers.items():
+            # Of a folder that was copied, the ledger knows where the tables were.
+            if tier in self.tiers and (place := self.place(tier)).is_at(known.location):
+                table = TierTable(self.spark, place, known.location, known.mark, known.keys)
+                found[table] = 0 if known.record is None else known.record.version
+        return found
+
     @property
     def arrangement(self) -> Arrangement:
         """How rows lie in the tables."""
@@ -151,6 +161,8 @@ class Storage:
 
     def is_made(self) -> bool:
         """Whether the tables of all tiers are there, as a run of this plan has found before; by one look at all."""
+        if self._is_made:
+            return True
         with translating():
             summaries = self.ledger.summaries()
             if self.ledger.summary.made != self.plan or not self.ledger.summary.tiers.keys() >= self.tiers.keys():
@@ -344,10 +356,8 @@ class Storage:
 
     def _look_again(self, summaries: Sequence[Summary]) -> bool:
         """What is known now, if all the tables are still those that were there before."""
-        for tier, known in summaries[0].tiers.items() if summaries else ():
-            # Of a folder that was copied, the ledger knows where the tables were.
-            if tier in self.tiers and (place := self.place(tier)).is_at(known.location):
-                self._tables.setdefault(place, TierTable(self.spark, place, known.location, known.mark, known.keys))
+        for known in self.recalled() if summaries else ():
+            self._tables.setdefault(known.place, known)
         tables = {tier: table for tier in self.tiers if (table := self._tables.get(self.place(tier))) is not None}
         return len(tables) == len(self.tiers) and self._read_logs(tables, summaries)
 

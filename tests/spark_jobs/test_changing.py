@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,8 +16,11 @@ from stairwise.evolution import Permission
 from stairwise.json_fields import Json
 from stairwise.rollup import DeclaredWindow, Estimates, Layout
 from stairwise.tiers import Kind
+from stairwise.windowing import Interval
+from stairwise_spark import contents
 from stairwise_spark.changing import apply
 from stairwise_spark.difference import Applied, difference
+from stairwise_spark.due import BEGINNING
 from stairwise_spark.engine import History, Request, run
 from stairwise_spark.report import ChunkDone, RunReport
 from stairwise_spark.scope import Due
@@ -138,6 +142,36 @@ def test_what_is_there_already_costs_no_scan(world: World) -> None:
     wanted = but(wanted, delay="1h", null_time="skip", estimates=Estimates(rows_per_day=5))
     assert not world.fill(wanted).wrote_anything
     world.check(wanted)
+
+
+@pytest.mark.parametrize("layout", list(Layout))
+def test_windows_more_need_no_event_where_tables_hold_them(world: World, layout: Layout) -> None:
+    declared = but(world.rollup, layout=layout.value)
+    world.add(range(24 * DAYS, 24 * DAYS + 2))  # which no window of six hours holds that has ended
+    until = 1_700_006_400 + 3_600 * (24 * DAYS + 2)
+    run(world.spark, optimize(declared), Request(span=Interval(BEGINNING, until)))
+    for file in Path(str(world.rollup.source.path)).glob("*.parquet"):
+        file.rename(f"{file}.away")
+    wider = with_windows(declared, "10m", "20m", "1h", "2h", "6h")
+    assert read(world.changed(wider)) == 0
+    for file in Path(str(world.rollup.source.path)).glob("*.away"):
+        file.rename(str(file).removesuffix(".away"))
+    proof = verify(world.spark, optimize(wider), Check(span=Interval(1_700_006_400, until), helpers=True))
+    assert (proof.total, proof.windows) == (0, 444 + 222 + 74 + 37 + 12)
+
+
+def test_what_tables_hold_is_known_however_their_logs_are_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.fill()
+    world.add(range(24 * DAYS, 24 * DAYS + 2))
+    world.fill(world.rollup)
+    before = difference(world.spark, world.rollup).holds
+    assert {tier: before[tier].rows for tier in ("10m", "1h", "6h")} == {"10m": 1480, "1h": 296, "6h": 52}
+    with monkeypatch.context() as patched:
+        patched.setattr(contents, "_FEW", 0)  # commits are found by what they are called
+        patched.setattr(contents, "_BEHIND", -1)  # checkpoints are further away than usual
+        assert difference(world.spark, world.rollup).holds == before
+    shutil.rmtree(f"{world.rollup.target}/1h")
+    assert difference(world.spark, world.rollup).holds == {tier: before[tier] for tier in before if tier != "1h"}
 
 
 def test_what_nobody_can_supply_is_filled_from_the_events_and_what_goes_has_to_be_allowed(world: World) -> None:

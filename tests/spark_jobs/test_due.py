@@ -295,10 +295,13 @@ def test_what_was_corrected_stays_as_it_is_and_is_up_to_date() -> None:
 
 def test_before_the_first_event_there_is_nothing_to_compute() -> None:
     (tier,) = (step.tier for step in PLANS["rolling"].steps if step.tier.name == "1h")
-    events = Interval(SPRING + 90 * 60, SPRING + 5 * HOUR)
+    events = (Interval(SPRING + 90 * 60, SPRING + 5 * HOUR),)
     whole = Interval(SPRING - 100 * DAY, SPRING + 100 * DAY)
     assert without((whole,), bare(Coverage(), tier, events)) == (Interval(SPRING + HOUR, SPRING + 5 * HOUR),)
     claimed = Coverage.of(Interval(SPRING - HOUR, SPRING), 1)
     assert Interval(SPRING - HOUR, SPRING) in without((whole,), bare(claimed, tier, events))
+    parts = (Interval(SPRING, SPRING + 1), Interval(SPRING + 150 * 60, SPRING + 151 * 60))
+    hours = (Interval(SPRING, SPRING + HOUR), Interval(SPRING + 2 * HOUR, SPRING + 3 * HOUR))
+    assert without((whole,), bare(Coverage(), tier, parts)) == hours
     assert bare(Coverage(), tier, None) == ()
-    assert without((whole,), bare(Coverage(), tier, Interval(0, 0))) == ()
+    assert without((whole,), bare(Coverage(), tier, ())) == ()
