@@ -29,7 +29,7 @@ _ACTIONS = (
     "add struct<path: string, stats: string, deletionVector: struct<cardinality: bigint>>, remove struct<path: string>"
 )
 _CHECKSUM = (
-    "tableSizeBytes bigint, "
+    "tableSizeBytes bigint, numFiles bigint, "
     "metadata struct<id: string, partitionColumns: array<string>, configuration: map<string, string>>, "
     "protocol struct<minWriterVersion: int, readerFeatures: array<string>, writerFeatures: array<string>>"
 )
@@ -81,6 +81,7 @@ class Described:
         properties: What was set for it.
         features: Of the protocol.
         bytes: How large its files are.
+        files: How many there are; None: nobody says.
     """
 
     identity: str
@@ -89,6 +90,7 @@ class Described:
     properties: Mapping[str, str]
     features: frozenset[str]
     bytes: int = 0
+    files: int | None = None
 
     @property
     def is_mapped(self) -> bool:
@@ -107,7 +109,7 @@ def summed_up(spark: SparkSession, folder: str, version: int) -> Described | Non
         version: Of it.
     """
     file = f"{without_wildcards(folder)}/_delta_log/{version:020d}.crc"
-    columns = "tableSizeBytes", "metadata.*", "protocol.*"
+    columns = "tableSizeBytes", "numFiles", "metadata.*", "protocol.*"
     said = unless_refused(lambda: spark.read.schema(_CHECKSUM).json(file).select(*columns).collect())
     if not said or None in (said[0]["tableSizeBytes"], said[0]["id"], said[0]["minWriterVersion"]):
         return None
@@ -122,6 +124,7 @@ def summed_up(spark: SparkSession, folder: str, version: int) -> Described | Non
         properties=row["configuration"] or {},
         features=features,
         bytes=row["tableSizeBytes"],
+        files=row["numFiles"],
     )
 
 
@@ -143,6 +146,7 @@ def described(spark: SparkSession, table: str) -> Described:
         properties=detail["properties"],
         features=frozenset(detail["tableFeatures"]),
         bytes=int(detail["sizeInBytes"]),
+        files=int(detail["numFiles"]),
     )
 
 
@@ -155,17 +159,16 @@ def busy_days(bounds: DataFrame) -> tuple[Busy, ...]:
     return _busy(_by_day(bounds))
 
 
-def read_log(spark: SparkSession, table: str, version: int, time: EventTime) -> Logged:
+def read_log(spark: SparkSession, table: Described, version: int, time: EventTime) -> Logged:
     """What the log of a table says, of its files at a version."""
-    detail = sql(spark, f"DESCRIBE DETAIL {table}").collect()[0]
-    log = without_wildcards(detail["location"]) + "/_delta_log"
+    log = without_wildcards(table.location) + "/_delta_log"
     try:
         found = _by_day(_bounds(_live(_actions(spark, log, version)), time))
     except AnalysisException:
         found = []
     is_known = all(row["day"] is not None or not row[_ROWS] for row in found)
-    is_whole = sum(row["things"] for row in found) == detail["numFiles"]
-    return Logged(bytes=int(detail["sizeInBytes"]), days=_busy(found) if is_known and is_whole else None)
+    is_whole = sum(row["things"] for row in found) == table.files
+    return Logged(bytes=table.bytes, days=_busy(found) if is_known and is_whole else None)
 
 
 def _in_reach(value: Column, time: EventTime) -> Column:
@@ -198,8 +201,8 @@ def _busy(rows: Iterable[Row]) -> tuple[Busy, ...]:
 
 def _actions(spark: SparkSession, log: str, version: int, schema: str = _ACTIONS) -> DataFrame:
     """What the log says, with the version: the last checkpoint, and the commits behind it."""
-    named = spark.read.format("binaryFile").option("pathGlobFilter", "*.checkpoint*.parquet").load(log).select("path")
-    checkpoints = [(int(found[1]), found[0]) for row in named.collect() if (found := _CHECKPOINT.search(row["path"]))]
+    named = spark.read.format("binaryFile").option("pathGlobFilter", "*.checkpoint*.parquet").load(log).inputFiles()
+    checkpoints = [(int(found[1]), found[0]) for path in named if (found := _CHECKPOINT.search(path))]
     last = max((each for each, _ in checkpoints if each <= version), default=-1)
     name = F.col("_metadata.file_name")
     commits = spark.read.schema(schema).option("pathGlobFilter", "[0-9]*.json").json(log)

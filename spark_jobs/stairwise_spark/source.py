@@ -144,9 +144,9 @@ class PinnedSource:
 
     def logged(self) -> Logged | None:
         """What the log of a Delta table says; None for everything else."""
-        if self.table is None or self.version is None:
+        if self.delta is None or self.version is None:
             return None
-        return read_log(self.frame.sparkSession, self.table, self.version, self.time)
+        return read_log(self.frame.sparkSession, self.delta, self.version, self.time)
 
     def _listed(self, spans: Spans) -> list[str] | None:
         """The files that have to be read for some spans; None: nobody says, which is no reason for a run to fail."""
@@ -156,7 +156,14 @@ class PinnedSource:
         return unless_refused(lambda: _size(self.frame.sparkSession, files))
 
     def extent(self) -> Interval | None:
-        """From the second of the earliest event until after that of the latest; None if there is no event."""
+        """From the second of the earliest event until after that of the latest, or longer; None if there is no event.
+
+        No event is read if the log of a Delta table says it; what a filter leaves out may be far from all that counts.
+        """
+        logged = None if self.where is not None or self.time.is_local else self.logged()
+        if logged is not None and logged.days is not None:
+            last = max((day.last for day in logged.days), default=None)
+            return None if last is None else Interval(logged.days[0].first // MICROS, last // MICROS + 1)
         with translating():
             ends = self.frame.agg(F.min(self.time.micros), F.max(self.time.micros)).first()
         if ends is None or ends[0] is None:

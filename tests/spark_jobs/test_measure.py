@@ -110,7 +110,8 @@ def test_the_log_is_read_from_its_checkpoint_on(spark: SparkSession, tmp_path: P
     sql(spark, f"DELETE FROM delta.`{path}` WHERE at < '2024-01-02'")  # noqa: S608 - of our own making
     assert list((path / "_delta_log").glob("*.checkpoint.parquet"))
     source = open_source(spark, rollup(path), direct)
-    days = read_log(spark, f"delta.`{path}`", source.version or 0, source.time).days
+    assert source.delta is not None
+    days = read_log(spark, source.delta, source.version or 0, source.time).days
     assert days is not None
     assert [(each.first // 1_000_000 - BEGIN, each.rows) for each in days] == [(86_400 * day, 24) for day in (1, 2, 3)]
 
@@ -120,7 +121,9 @@ def test_a_log_that_does_not_know_the_times_is_not_believed(spark: SparkSession,
     writer = events(spark, 100, 60).write.format("delta").option("delta.dataSkippingNumIndexedCols", "0")
     writer.save(str(path))
     source = open_source(spark, rollup(path), direct)
-    assert read_log(spark, f"delta.`{path}`", 0, source.time).days is None
+    assert source.delta is not None
+    assert read_log(spark, source.delta, 0, source.time).days is None
+    assert source.extent() == Interval(BEGIN, BEGIN + 99 * 60 + 1)
     assert measure(spark, rollup(path)).rows == 100
 
 

@@ -165,6 +165,22 @@ def test_integers(spark: SparkSession, unit: str, count: int, kind: str, expecte
     assert micros(found.rows((Interval(second + 1, 10**12),))) == []
 
 
+@pytest.mark.parametrize("second", ["1969-12-31 23:59:58.0005", "2024-03-10 12:00:01.999999"])
+def test_the_log_says_when_events_were_unless_some_do_not_count(
+    spark: SparkSession, tmp_path: Path, second: str
+) -> None:
+    rows = sql(spark, f"SELECT timestamp'1960-01-01' AS at, 1 AS zone_id UNION ALL SELECT timestamp'{second}', 2")
+    rows.coalesce(1).write.format("delta").save(str(tmp_path))
+    every, some = (opened(spark, Source(path=str(tmp_path), time="at", where=where)) for where in (None, "zone_id > 1"))
+    last = int(datetime.fromisoformat(f"{second[:19]}Z").timestamp())
+    assert some.extent() == Interval(last, last + 1)
+    for file in tmp_path.glob("*.parquet"):
+        file.unlink()
+    assert every.extent() == Interval(-3653 * 86_400, last + 1)
+    with pytest.raises(RunError):
+        some.extent()
+
+
 def test_integers_that_are_no_times_are_out_of_any_span(spark: SparkSession) -> None:
     query = "SELECT IF(id = 0, 9223372036854775807, 5) AS at, 1 AS zone_id FROM range(2)"
     found = opened(spark, Source(sql=query, time="at", unit="s"))
