@@ -38,7 +38,6 @@ from stairwise_spark.expressions import argument_types, direct, lowered
 from stairwise_spark.grid import within
 from stairwise_spark.ledger import Known, new_run
 from stairwise_spark.names import column
-from stairwise_spark.opening import Opened
 from stairwise_spark.report import Progress, RunReport, silent
 from stairwise_spark.reshaping import add_columns, can_move, comment_column, empty, empty_window, remove, take_columns
 from stairwise_spark.rows import Rows
@@ -140,7 +139,7 @@ class _Change:
         content: What rows hold then.
         old: The tables as the running plan has them.
         states: What they reflect by that.
-        began: Names the run that fills, by when it began.
+        run: Names who writes.
         runs: What runs did.
     """
 
@@ -151,7 +150,7 @@ class _Change:
     content: Content
     old: Storage
     states: Mapping[str, State]
-    began: str
+    run: str = field(default_factory=lambda: f"{new_run()}-apply")
     runs: list[RunReport] = field(default_factory=list[RunReport])
 
     @classmethod
@@ -164,7 +163,7 @@ class _Change:
         progress: Progress,
     ) -> _Change:
         """What is there is known, and nothing is done yet."""
-        began, rollup = new_run(), found.rollup
+        rollup = found.rollup
         types = argument_types(source.rows(), [aggregate for _, aggregate in rollup.aggregates])
         old = Storage.of(source.frame.sparkSession, running, source.identity)
         return cls(
@@ -175,13 +174,7 @@ class _Change:
             states=old.states(),
             allowed=allowed,
             progress=progress,
-            began=began,
         )
-
-    @property
-    def run(self) -> str:
-        """Names who writes what no run does."""
-        return f"{self.began}-apply"
 
     @property
     def evolution(self) -> Evolution:
@@ -264,7 +257,9 @@ class _Change:
                 known[name] = self.states[origin]  # its states are those that are wanted
             else:
                 writes.append(self._copy(origin, replace(change.step.tier, name=name)))
-        storage.write(self.run, writes)
+        if writes or known:
+            storage.states()  # what is recorded is all that is known
+            storage.write(self.run, writes)
         if known:
             storage.record(self.run, known)
 
@@ -312,17 +307,8 @@ class _Change:
         """What is due under a plan is made, as far as tables were filled; before the plan rules, if these are given."""
         if self._span.start >= self._span.end:
             return
-        request, found = Request(span=self._span, is_ahead=ahead is not None), None
-        if ahead is not None:
-            found = Opened(
-                run_id=self.began,
-                rollup=self.found.rollup,
-                plan=plan,
-                source=self.source,
-                storage=ahead,
-                is_made=True,
-            )
-        self.runs.append(engine.run(self.old.spark, plan, request, self.progress, found=found))
+        request = Request(span=self._span, is_ahead=ahead is not None)
+        self.runs.append(engine.run(self.old.spark, plan, request, self.progress, there=ahead))
 
     @property
     def _span(self) -> Interval:

@@ -114,7 +114,7 @@ def newest_files(tables: Iterable[TierTable], reached: int = 0) -> dict[TierTabl
     newest = numbered_files(max(0, reached - _BEHIND))
     found = _listed(known, f"{{{_CHECKPOINTS},{newest}}}" if reached else _CHECKPOINTS)
     logs = {table: _log_files(found.get(table.key, ())) for table in known}
-    if reached and all(log.is_whole for log in logs.values()):
+    if reached and all(log.is_whole and log.newest >= reached for log in logs.values()):
         return logs
     behind = min(log.checkpoint for log in logs.values()) + 1
     commits = _listed(known, numbered_files(behind))
@@ -248,7 +248,7 @@ def _by_part(files: DataFrame, *by: Column) -> DataFrame:
     """What is in files, for each partition: files, bytes, rows, how many have no statistics, and the windows' ends."""
     known, values = F.col("known"), F.col("add.partitionValues")
     first, last, rows = known["minValues"]["window_end"], known["maxValues"]["window_end"], known["numRecords"]
-    are_told = F.bool_and(last.isNotNull() | (rows == 0))
+    are_told = F.bool_and(last.isNotNull() | rows.eqNullSafe(F.lit(0)))
     # All at once: one by one, Spark would read the text three times.
     read = files.withColumn("known", F.from_json("add.stats", _STATISTICS))
     return read.groupBy(*by, values["window"].alias("window"), values["_part"].cast("int").alias("part")).agg(

@@ -71,7 +71,7 @@ def run(
     request: Request,
     progress: Progress = silent,
     startup_seconds: float = 0.0,
-    found: Opened | None = None,
+    there: Storage | None = None,
 ) -> RunReport:
     """Bring the tiers of a plan up to date for a range.
 
@@ -81,7 +81,7 @@ def run(
         request: What to do.
         progress: Is told what happens.
         startup_seconds: How long it took until the session was ready, for the report.
-        found: What it begins with, if that was looked at just now.
+        there: The tables of the plan, if they were found just now.
 
     Raises:
         UsageError: There is no such tier.
@@ -93,8 +93,8 @@ def run(
     """
     started = time.monotonic()
     with pointing(plan), translating():
-        begins_with = found or opened(spark, plan, is_ahead=request.is_ahead)
-        return _Run.begun(begins_with, request, started, progress).done_all(startup_seconds)
+        found = opened(spark, plan, is_ahead=request.is_ahead, there=there)
+        return _Run.begun(found, request, started, progress).done_all(startup_seconds)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -194,7 +194,8 @@ class _Run:
         findings = find(question, known, self._changes)
         self.storage.remember(findings.states)
         if self.happened is None and any(spans[:1] and spans[0].start <= BEGINNING for spans in findings.due.values()):
-            self.happened = extent(self.plan, self.source, self.storage, self.span, self.version)
+            version = None if self.request.restate else self.version  # tables may be what is to be mended
+            self.happened = extent(self.rollup, self.plan, self.source, self.storage, self.span, version)
         self.findings = findings
         self.open = {}
         if self.rollup.partial:

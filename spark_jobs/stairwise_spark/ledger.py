@@ -191,7 +191,7 @@ class Ledger:
         place: Where it is.
         owner: The rollup.
         summary: What is known, and the next commit carries.
-        _is_new: Whether it was made just now, and holds no plan.
+        _plans: The version that the next plan gets; None: nobody has looked for plans.
     """
 
     spark: SparkSession
@@ -200,7 +200,7 @@ class Ledger:
     summary: Summary = Summary()
     _table: Table | None = field(default=None, repr=False)
     _is_sought: bool = field(default=False, repr=False)
-    _is_new: bool = field(default=False, repr=False)
+    _plans: int | None = field(default=None, repr=False)
 
     def make(self, plan: str, version: str) -> None:
         """It is there now; made by a plan, given by its digest, and a version of Stairwise."""
@@ -217,7 +217,8 @@ class Ledger:
         mark = new_mark()
         made = TierTable.make(self.spark, self.place, definition, mark)
         self._table, self._is_sought = made, True
-        self._is_new = made.mark == mark
+        if made.mark == mark:
+            self._plans = 0
 
     def summaries(self) -> tuple[Summary, ...]:
         """What the newest commits knew, the newest first; one Spark job. The newest one is the summary from now on."""
@@ -240,15 +241,17 @@ class Ledger:
         digest = digested(text)
         if self.summary.plan == digest:
             return
-        number = 0 if self._is_new else self._newest()
+        if self._plans is None:
+            self.load_plan()
         self.summary = replace(self.summary, plan=digest)
-        self._add(_PLAN, _Note("plan", number, "", text))
-        self._is_new = False
+        self._add(_PLAN, _Note("plan", self._plans or 0, "", text))
+        self._plans = (self._plans or 0) + 1
         self._publish("plan.json", text)
 
     def load_plan(self) -> str | None:
         """The plan that was saved last; None: there was none."""
         rows = self._notes(_PLAN).orderBy(F.desc("version")).limit(1).collect() if self._find() is not None else []
+        self._plans = 1 + int(rows[0]["version"]) if rows else 0
         return str(rows[0]["content"]) if rows else None
 
     def save_report(self, run: str, text: str, *, is_news: bool = True) -> None:
@@ -332,11 +335,6 @@ class Ledger:
         if table is None:
             raise RunError(f"table {self.place}: it is not there.", hint="run a backfill, which makes it.")
         return table
-
-    def _newest(self) -> int:
-        """The version of the table; a plan that has it for a number is newer than all that are there."""
-        history = sql(self.spark, f"DESCRIBE HISTORY {self.place.identifier} LIMIT 1")
-        return max((int(row["version"]) for row in history.collect()), default=0)
 
     def _summaries(self, limit: str) -> tuple[Summary, ...]:
         history = sql(self.spark, f"DESCRIBE HISTORY {self.place.identifier}{limit}")

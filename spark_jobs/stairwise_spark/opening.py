@@ -37,13 +37,14 @@ class Opened:
     is_made: bool
 
 
-def opened(spark: SparkSession, plan: Plan, *, is_ahead: bool = False) -> Opened:
+def opened(spark: SparkSession, plan: Plan, *, is_ahead: bool = False, there: Storage | None = None) -> Opened:
     """What a run of a plan begins with; no row is read, and nothing is made.
 
     Args:
         spark: A session in UTC.
         plan: What is declared; the tables go on with the plan that they were made by, if that is of the same.
         is_ahead: Whether the plan does not rule the tables yet, and is gone by all the same.
+        there: Its tables, if they were found just now, and what they are to be about.
 
     Raises:
         PlanError: There is no declaration in it.
@@ -55,7 +56,10 @@ def opened(spark: SparkSession, plan: Plan, *, is_ahead: bool = False) -> Opened
         raise PlanError(f"plan '{plan.rollup}': there is no declaration in it, so there is no target.")
     run_id = new_run()
     source = open_source(spark, rollup, direct)
-    storage = replace(Storage.of(spark, plan, source.identity), is_ruling=not is_ahead)
+    if there is not None and there.wanted.source == source.identity:
+        storage = there
+    else:
+        storage = replace(Storage.of(spark, plan, source.identity), is_ruling=not is_ahead)
     is_made = storage.is_made()
     if storage.is_ruling and storage.ledger.summary.plan != storage.plan:
         running = going_on(storage.ledger.load_plan(), plan)

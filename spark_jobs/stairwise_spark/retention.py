@@ -23,7 +23,7 @@ from stairwise_spark.due import BEGINNING, available
 from stairwise_spark.errors import translating
 from stairwise_spark.rows import Rows
 from stairwise_spark.source import PinnedSource
-from stairwise_spark.spans import Spans, hull, joined, without
+from stairwise_spark.spans import FEW, Spans, hull, joined, merged, without
 from stairwise_spark.storage import Storage
 from stairwise_spark.writes import Write
 
@@ -38,40 +38,46 @@ def reads_back(rollup: Rollup, tier: Tier) -> bool:
     return tier.keeps_values or all(each.sharing is not Sharing.HOLISTIC for _, each in rollup.aggregates)
 
 
-def extent(plan: Plan, source: PinnedSource, storage: Storage, span: Interval, version: int) -> Spans:
+def extent(
+    rollup: Rollup, plan: Plan, source: PinnedSource, storage: Storage, span: Interval, version: int | None
+) -> Spans:
     """When all the events happened of windows that end in a range, or longer.
 
-    Also of those that the source has dropped and a table still tells of. If a table holds all of them, no event is
-    looked at.
+    Also of those that the source has dropped and a table still tells of. If a table holds all of them, or a log says
+    when they were, no event is read for that.
 
     Args:
+        rollup: What is declared.
         plan: All tiers.
         source: Where events are.
         storage: What is known of the tables.
         span: The range.
-        version: Of the source.
+        version: Of the source, which tables have to reflect for that; None: none is asked.
     """
     tiers = sorted((step.tier for step in plan.steps if step.tier.name in storage.known), key=lambda tier: tier.rate)
     filled = {tier.name: storage.known[tier.name].coverage for tier in tiers}
-    if plan.declaration is not None and plan.declaration.source.retain is not None:
+    told: Spans = ()
+    if rollup.source.retain is not None:
         coarsest = next((tier for tier in tiers if filled[tier.name].stretches), None)
         told = () if coarsest is None else _held_by(coarsest, storage)
-        return joined([hull(joined([*told, *filter(None, [source.extent()])]))])
-    for tier in tiers:
-        is_whole = not without((span,), available(filled[tier.name], version))
-        if is_whole and tier.window is not None and tier.window.is_tumbling:
-            told = _held_by(tier, storage)
-            # After its last window's end are events of windows that have ended, though this one has not.
-            last = held(tier, touched(tier, Interval(span.end - 1, span.end)))
-            return joined([*told, Interval(last.start, span.end)])
-    return joined(filter(None, [source.extent()]))
+    # Rows that came too late to be followed are in no table, and tables reflect their version all the same.
+    elif source.version is not None and version is not None and followed_from(rollup) is None:
+        for tier in tiers:
+            is_whole = not without((span,), available(filled[tier.name], version))
+            if is_whole and tier.window is not None and tier.window.is_tumbling:
+                # After its last window's end are events of windows that have ended, though this one has not.
+                last = held(tier, touched(tier, Interval(span.end - 1, span.end)))
+                return merged([*_held_by(tier, storage), Interval(last.start, span.end)], FEW)
+    there = source.told_extent() or source.extent()
+    return joined([hull(joined([*told, *filter(None, [there])]))])
 
 
 def _held_by(tier: Tier, storage: Storage) -> Spans:
     """When windows in a table were, by its log if that says it, or longer."""
     with translating(f"tier {tier.name}"):
         table, state = storage.tables()[tier.name], storage.known[tier.name]
-        known = contents(newest_files([table], state.version))[table]
+        logs = newest_files([table], state.version)
+        known = contents(logs)[table] if logs[table].newest == state.version else None
         mine = [part.ends for part in known or () if part.rows != 0 and part.window in {None, tier.name}]
         ends = [each for each in mine if each is not None]
         if known is not None and len(ends) == len(mine):

@@ -27,6 +27,7 @@ from stairwise_spark.spans import Spans, hull, merged
 
 # What DESCRIBE HISTORY says of what is no Delta table: a view, or a table of another format.
 _NO_DELTA = ("EXPECT_TABLE_NOT_VIEW", "DELTA_ONLY_OPERATION", "DELTA_TABLE_ONLY_OPERATION")
+_VECTORS = "deletionVectors"
 FILES = "files"
 """The identity of a source of files."""
 # The folder of a partition, which may be left out when the files are read; nothing tells beforehand.
@@ -156,19 +157,26 @@ class PinnedSource:
         return unless_refused(lambda: _size(self.frame.sparkSession, files))
 
     def extent(self) -> Interval | None:
-        """From the second of the earliest event until after that of the latest, or longer; None if there is no event.
-
-        No event is read if the log of a Delta table says it; what a filter leaves out may be far from all that counts.
-        """
-        logged = None if self.where is not None or self.time.is_local else self.logged()
-        if logged is not None and logged.days is not None:
-            last = max((day.last for day in logged.days), default=None)
-            return None if last is None else Interval(logged.days[0].first // MICROS, last // MICROS + 1)
+        """From the second of the earliest event until after that of the latest; None if there is no event."""
         with translating():
             ends = self.frame.agg(F.min(self.time.micros), F.max(self.time.micros)).first()
         if ends is None or ends[0] is None:
             return None
         return Interval(ends[0] // MICROS, ends[1] // MICROS + 1)
+
+    def told_extent(self) -> Interval | None:
+        """The same by the log of a Delta table, whose events are not read for it; None: it does not say, or of none.
+
+        Not where rows are in its files that do not count, nor where these may call the time otherwise.
+        """
+        if self.where is not None or self.time.is_local or self.delta is None:
+            return None
+        if self.delta.is_mapped or _VECTORS in self.delta.features:
+            return None
+        logged = self.logged()
+        if logged is None or not logged.days:
+            return None
+        return Interval(logged.days[0].first // MICROS, max(day.last for day in logged.days) // MICROS + 1)
 
     def count_after(self, instant: int) -> int:
         """How many events there are from an instant on; files that hold none by their statistics are skipped."""

@@ -24,6 +24,7 @@ from stairwise_spark.due import BEGINNING
 from stairwise_spark.engine import History, Request, run
 from stairwise_spark.report import ChunkDone, RunReport
 from stairwise_spark.scope import Due
+from stairwise_spark.session import having
 from stairwise_spark.verify import Check, verify
 from tests.changed import but
 
@@ -160,6 +161,25 @@ def test_windows_more_need_no_event_where_tables_hold_them(world: World, layout:
     assert (proof.total, proof.windows) == (0, 444 + 222 + 74 + 37 + 12)
 
 
+def test_files_without_statistics_say_nothing_of_when_events_were(world: World) -> None:
+    world.fill()
+    world.add(range(24 * DAYS, 24 * DAYS + 2))
+    with having(world.spark, {"spark.databricks.delta.stats.collect": "false"}):
+        world.fill(world.rollup)
+    wider = with_windows(world.rollup, "10m", "20m", "1h", "6h")
+    assert read(world.changed(wider)) == 0
+    world.check(wider)
+
+
+def test_what_is_restated_does_not_ask_tables_when_events_were(world: World) -> None:
+    world.fill()
+    target = str(world.rollup.target)
+    world.spark.sql(f"DELETE FROM delta.`{target}/6h` WHERE window_start < '2023-11-17'")  # noqa: S608 - of a test
+    shutil.rmtree(f"{target}/10m")
+    run(world.spark, optimize(world.rollup), Request(span=History(), restate=True))
+    world.check(world.rollup)
+
+
 def test_what_tables_hold_is_known_however_their_logs_are_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.fill()
     world.add(range(24 * DAYS, 24 * DAYS + 2))
@@ -168,7 +188,7 @@ def test_what_tables_hold_is_known_however_their_logs_are_read(world: World, mon
     assert {tier: before[tier].rows for tier in ("10m", "1h", "6h")} == {"10m": 1480, "1h": 296, "6h": 52}
     with monkeypatch.context() as patched:
         patched.setattr(contents, "_FEW", 0)  # commits are found by what they are called
-        patched.setattr(contents, "_BEHIND", -1)  # checkpoints are further away than usual
+        patched.setattr(contents, "_BEHIND", -1)  # newer commits are not seen at once
         assert difference(world.spark, world.rollup).holds == before
     shutil.rmtree(f"{world.rollup.target}/1h")
     assert difference(world.spark, world.rollup).holds == {tier: before[tier] for tier in before if tier != "1h"}

@@ -176,9 +176,18 @@ def test_the_log_says_when_events_were_unless_some_do_not_count(
     assert some.extent() == Interval(last, last + 1)
     for file in tmp_path.glob("*.parquet"):
         file.unlink()
-    assert every.extent() == Interval(-3653 * 86_400, last + 1)
-    with pytest.raises(RunError):
-        some.extent()
+    assert every.told_extent() == Interval(-3653 * 86_400, last + 1)
+    assert some.told_extent() is None
+
+
+@pytest.mark.parametrize("feature", ["'delta.enableDeletionVectors' = 'true'", "'delta.columnMapping.mode' = 'name'"])
+def test_the_log_is_not_asked_when_events_were_where_files_may_say_otherwise(
+    spark: SparkSession, tmp_path: Path, feature: str
+) -> None:
+    sql(spark, f"CREATE TABLE delta.`{tmp_path}` (at TIMESTAMP, zone_id INT) USING delta TBLPROPERTIES ({feature})")
+    sql(spark, f"INSERT INTO delta.`{tmp_path}` VALUES (timestamp'1970-01-01', 1)")  # noqa: S608 - of our own making
+    found = opened(spark, Source(path=str(tmp_path), time="at"))
+    assert (found.told_extent(), found.extent()) == (None, Interval(0, 1))
 
 
 def test_integers_that_are_no_times_are_out_of_any_span(spark: SparkSession) -> None:
