@@ -172,11 +172,11 @@ def test_files_without_statistics_say_nothing_of_when_events_were(world: World) 
 
 
 def test_what_is_restated_does_not_ask_tables_when_events_were(world: World) -> None:
-    world.fill()
-    target = str(world.rollup.target)
+    whole, target = Interval(BEGINNING, 1_700_006_400 + 86_400 * DAYS), str(world.rollup.target)
+    run(world.spark, optimize(world.rollup), Request(span=whole))
     world.spark.sql(f"DELETE FROM delta.`{target}/6h` WHERE window_start < '2023-11-17'")  # noqa: S608 - of a test
     shutil.rmtree(f"{target}/10m")
-    run(world.spark, optimize(world.rollup), Request(span=History(), restate=True))
+    run(world.spark, optimize(world.rollup), Request(span=whole, restate=True))
     world.check(world.rollup)
 
 
@@ -186,10 +186,11 @@ def test_what_tables_hold_is_known_however_their_logs_are_read(world: World, mon
     world.fill(world.rollup)
     before = difference(world.spark, world.rollup).holds
     assert {tier: before[tier].rows for tier in ("10m", "1h", "6h")} == {"10m": 1480, "1h": 296, "6h": 52}
-    with monkeypatch.context() as patched:
-        patched.setattr(contents, "_FEW", 0)  # commits are found by what they are called
-        patched.setattr(contents, "_BEHIND", -1)  # newer commits are not seen at once
-        assert difference(world.spark, world.rollup).holds == before
+    # Commits are found by what they are called; and newer ones are not seen at once.
+    for name, number in (("_FEW", 0), ("_BEHIND", -1)):
+        with monkeypatch.context() as patched:
+            patched.setattr(contents, name, number)
+            assert difference(world.spark, world.rollup).holds == before
     shutil.rmtree(f"{world.rollup.target}/1h")
     assert difference(world.spark, world.rollup).holds == {tier: before[tier] for tier in before if tier != "1h"}
 
