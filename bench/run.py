@@ -203,7 +203,7 @@ Spark's own log, two windows more took 0.5 s to open source and tables and to se
 tables, 0.4 s to plan, 0.8 s to read their parents and to commit, 0.8 s to keep report and plan and to look whether
 anything is left; an aggregate more replaces what is in each of six tables, which took 3.7 s, four at a time, most of it
 Delta Lake's. All tables together are one scan of the events, which is what grows with them: for 20 x it would have to
-take a minute. Tried: to look at source and tables once for both, the change and the run that fills (0.8 s less), and
+take a minute. Tried: to look at the tables once for both, the change and the run that fills (0.5 s less), and
 to ask tables when the events were (0.4 s less, and more the more events there are).
 """,
     }
