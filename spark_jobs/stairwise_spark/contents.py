@@ -39,7 +39,7 @@ class Part:
         files: How many there are.
         bytes: Their size.
         rows: The rows in them; None: somebody wrote no statistics.
-        ends: The seconds of the first and of the last window's end in them; None: the log does not say, of one.
+        ends: The seconds of the first and of the last window's end in them; None: of one of them the log does not say.
     """
 
     window: str | None
@@ -211,6 +211,7 @@ def _actions(logs: Mapping[TierTable, LogFiles]) -> DataFrame:
     found: list[DataFrame] = []
     if checkpoints:
         found.append(_placed(spark.read.schema(_ACTIONS).parquet(*checkpoints)))
+    # Of a log that is being made there is no file yet: Spark reads an empty folder, but no empty list.
     if len(behind) > _FEW or not (behind or checkpoints):
         found.append(_lines(spark, {table: log.checkpoint + 1 for table, log in logs.items()}, _ACTIONS))
     elif behind:
