@@ -85,8 +85,8 @@ def _held_by(tier: Tier, storage: Storage) -> Spans:
             return joined(held(tier, each) for each in windows)
         rows = storage.stored(tier.name, state.version)
         bounds = F.unix_seconds(F.min("window_start")), F.unix_seconds(F.max("window_end"))
-        first, last = rows.agg(*bounds).collect()[0]
-    return () if first is None else (Interval(first, last),)
+        found = rows.agg(*bounds).collect()[0]
+    return () if found[0] is None else (Interval(found[0], found[1]),)
 
 
 def followed_from(rollup: Rollup) -> Callable[[int], int] | None:
