@@ -114,10 +114,9 @@ class BatchModel:
         return self.workday.interval_s
 
     def spread(self, *, history_s: int, schedule_s: int) -> BatchModel:
-        """See ``CostModel``; history is cut into as long chunks as before."""
-        day = self.workday
-        chunks = ceil(day.chunks * history_s / max(1, day.history_s))
-        return replace(self, workday=replace(day, history_s=history_s, schedule_s=schedule_s, chunks=chunks))
+        """See ``CostModel``."""
+        chunks = 1 if history_s else 0
+        return replace(self, workday=replace(self.workday, history_s=history_s, schedule_s=schedule_s, chunks=chunks))
 
     def rounded(self) -> Prices:
         """See ``CostModel``: seconds are floats already."""

@@ -74,7 +74,7 @@ class CostModel(DetailedPrices, Protocol):
         ...
 
     def spread(self, *, history_s: int, schedule_s: int) -> DetailedPrices:
-        """The prices for other spans of event time: so much history, filled once, and so much schedule after it."""
+        """The prices for other spans of event time: so much history, filled by one run, and so much schedule after."""
         ...
 
     def price(self, child: Tier, parent: Tier | None, how: How) -> Number:

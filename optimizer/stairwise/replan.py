@@ -46,12 +46,12 @@ TOLERANCE = Fraction(1, 5)  # what the authors of Weave Share found to balance c
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """A tier of the plan that has no table yet.
+    """What it takes to fill a tier of the plan with the history that there is.
 
     Attributes:
         tier: Its name.
         reads: The parent's name; None: the raw rows.
-        cost: What it takes to fill it, with the rows that are read and written.
+        cost: The price, with the rows that are read and written.
     """
 
     tier: str
@@ -65,25 +65,31 @@ class Replanned:
 
     Attributes:
         plan: The plan to go on with.
-        fills: What has no table yet, parents first.
-        standing: What has: the tier's name in the running plan, and in this one; tiers that neither name are given up.
+        anew: What it would take to fill each tier of it, whether it has a table or not, parents first.
+        standing: What has a table: its name in the running plan, and in this one; what neither names is given up.
         fresh: The plan from scratch; None if none could be better by more than the tolerance.
         proposes_rebuild: Whether the plan from scratch is better by more than the tolerance.
         why: What was decided, and why.
     """
 
     plan: Plan
-    fills: tuple[Fill, ...]
+    anew: tuple[Fill, ...]
     standing: tuple[tuple[str, str], ...]
     fresh: Plan | None
     proposes_rebuild: bool
     why: str
 
     def __post_init__(self) -> None:
-        """Refuse a tier that neither stands nor is filled, or does both."""
-        names = sorted([fill.tier for fill in self.fills] + [name for _, name in self.standing])
-        if names != sorted(step.tier.name for step in self.plan.steps):
+        """Refuse prices of other tiers than the plan's, and another's tier that stands."""
+        names = [step.tier.name for step in self.plan.steps]
+        if [fill.tier for fill in self.anew] != names or not {name for _, name in self.standing} <= {*names}:
             raise PlanError(f"replanning '{self.plan.rollup}': what stands and what is filled is not the plan.")
+
+    @property
+    def fills(self) -> tuple[Fill, ...]:
+        """What has no table yet, parents first."""
+        there = {name for _, name in self.standing}
+        return tuple(fill for fill in self.anew if fill.tier not in there)
 
     @property
     def is_kept(self) -> bool:
@@ -232,20 +238,18 @@ class _Way:
         named = ((self.stands.get(sameness(step.tier)), step.tier.name) for step in plan.steps)
         return tuple((before, name) for before, name in named if before is not None)
 
-    def fills(self, plan: Plan) -> tuple[Fill, ...]:
-        """What has no table."""
+    def anew(self, plan: Plan) -> tuple[Fill, ...]:
+        """What it would take to fill each tier."""
         return tuple(
             Fill(step.tier.name, step.reads, self.filling.detail(step.tier, parent, step.how))
             for step, parent in _with_parents(plan)
-            if sameness(step.tier) not in self.stands
         )
 
     def cost(self, plan: Plan) -> Number:
         """What is still to be paid for a plan."""
-        ahead: Number = sum(
-            self.ahead.detail(step.tier, parent, step.how).total for step, parent in _with_parents(plan)
-        )
-        return ahead + sum(fill.cost.total for fill in self.fills(plan))
+        arcs = [(step.tier, parent, step.how) for step, parent in _with_parents(plan)]
+        ahead: Number = sum(self.ahead.detail(*arc).total for arc in arcs)
+        return ahead + sum(self.filling.detail(*arc).total for arc in arcs if sameness(arc[0]) not in self.stands)
 
 
 def _with_parents(plan: Plan) -> Iterator[tuple[Step, Tier | None]]:
@@ -327,7 +331,7 @@ class _Here:
         is_worse = fresh is not None and _is_above(plan.totals.total, (1 + tolerance) * Fraction(fresh.totals.total))
         return Replanned(
             plan=plan,
-            fills=self.way.fills(plan),
+            anew=self.way.anew(plan),
             standing=self.way.standing(plan),
             fresh=fresh,
             proposes_rebuild=is_worse,

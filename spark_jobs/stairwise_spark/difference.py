@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from stairwise import Options, optimize
 from stairwise.codec import decode_plan
 from stairwise.constants import Constants
+from stairwise.cost import Cost
 from stairwise.evolution import Action, Change, Evolution, Origin, evolved
 from stairwise.json_fields import Json
 from stairwise.plan import Plan
@@ -53,6 +54,7 @@ class Difference:
         rollup: What is declared now.
         evolution: What becomes of each table.
         holds: What is in the tables, by tier of the running plan.
+        filling: What it takes to fill each tier of the goal with as much history as the tables hold, by tier.
         why: What speaks for the goal, as a sentence.
         leftovers: Tables that no plan needs any more, by their tiers' names, with their kinds.
     """
@@ -60,6 +62,7 @@ class Difference:
     rollup: Rollup
     evolution: Evolution
     holds: Mapping[str, Part]
+    filling: Mapping[str, Cost]
     why: str = ""
     leftovers: Mapping[str, Kind]
 
@@ -82,12 +85,12 @@ class Difference:
             return Price() if change.column is None else self._rewritten()
         if change.action is Action.FILL and change.origin is Origin.STATES:
             return self._rewritten()
-        steps = goal.steps if change.step is None else (change.step,)
-        share = self.held_s / goal.totals.period_s
+        filled = goal.steps if change.step is None else (change.step,)
+        costs = [self.filling[step.tier.name] for step in filled] if self.held_s else []
         return Price(
-            rows=share * sum(step.cost.rows_written or 0 for step in steps),
-            bytes=share * sum(step.cost.bytes_written or 0 for step in steps),
-            seconds=share * float(sum(step.cost.total for step in steps)) if goal.totals.unit == "s" else None,
+            rows=sum(cost.rows_written or 0 for cost in costs),
+            bytes=sum(cost.bytes_written or 0 for cost in costs),
+            seconds=float(sum(cost.total for cost in costs)) if goal.totals.unit == "s" else None,
         )
 
     def _rewritten(self) -> Price:
@@ -260,13 +263,16 @@ def difference(spark: SparkSession, rollup: Rollup, options: Options | None = No
             looked = looking.result()
         if looked is None:
             nothing = Evolution.first(fresh)
-            return Difference(rollup=rollup, evolution=nothing, holds={}, leftovers={})
+            return Difference(rollup=rollup, evolution=nothing, holds={}, filling={}, leftovers={})
         running, there = looked
         held = _held(there, recalled)
         found = replanned(running, rollup, chosen, held_s=_length(held))
         evolution = evolved(running, found.plan)
         leftovers = _leftovers(there, evolution)
-    return Difference(rollup=rollup, evolution=evolution, holds=held, why=found.why, leftovers=leftovers)
+    filling = {fill.tier: fill.cost for fill in found.anew}
+    return Difference(
+        rollup=rollup, evolution=evolution, holds=held, filling=filling, why=found.why, leftovers=leftovers
+    )
 
 
 def _leftovers(there: Storage, evolution: Evolution) -> dict[str, Kind]:

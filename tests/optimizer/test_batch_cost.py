@@ -412,23 +412,24 @@ def test_no_constant_is_free() -> None:
 @given(windows(), windows(), st.sampled_from((Sharing.DISJOINT, Sharing.OVERLAPPING)))
 def test_history_and_schedule_cost_together_what_both_cost(child: Window, parent: Window, sharing: Sharing) -> None:
     """So what is still to be paid from here adds up to the price of a plan, where nothing has been filled yet."""
-    reader, read, day = tier(child), tier(parent), MODEL.workday
-    history = MODEL.spread(history_s=day.history_s, schedule_s=0)
-    schedule = MODEL.spread(history_s=0, schedule_s=day.schedule_s)
+    day = replace(MODEL.workday, chunks=1)
+    at_once, reader, read = replace(MODEL, workday=day), tier(child), tier(parent)
+    history = at_once.spread(history_s=day.history_s, schedule_s=0)
+    schedule = at_once.spread(history_s=0, schedule_s=day.schedule_s)
     ways: list[tuple[Tier | None, How]] = [(None, How.RAW)]
     if (how := reads(reader, read, sharing)) is not None:
         ways.append((read, how))
     for one, way in ways:
         parts = [model.detail(reader, one, way) for model in (history, schedule)]
-        whole = MODEL.detail(reader, one, way)
+        whole = at_once.detail(reader, one, way)
         assert sum(part.total for part in parts) == pytest.approx(whole.total)
         assert sum(part.rows_written or 0 for part in parts) == pytest.approx(whole.rows_written)
         assert sum(part.rows_read or 0 for part in parts) == pytest.approx(whole.rows_read)
 
 
-def test_history_is_filled_in_chunks_as_long_as_before() -> None:
+def test_history_that_tables_hold_is_filled_by_one_run() -> None:
     day = MODEL.workday
     assert MODEL.interval_s == day.interval_s == 3_600
-    assert MODEL.spread(history_s=day.history_s * 3, schedule_s=0).workday.chunks == 3 * day.chunks
-    assert MODEL.spread(history_s=1, schedule_s=0).workday.chunks == 1
+    assert day.chunks > 1
+    assert [MODEL.spread(history_s=each, schedule_s=0).workday.chunks for each in (1, day.history_s * 3)] == [1, 1]
     assert MODEL.spread(history_s=0, schedule_s=5).spread(history_s=0, schedule_s=5).workday.chunks == 0

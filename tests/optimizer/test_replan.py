@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from stairwise import optimize
 from stairwise.codec import decode_plan, encode_plan, to_json
+from stairwise.constants import Constants
 from stairwise.cost import Cost
 from stairwise.errors import PlanError, UsageError
 from stairwise.measured import Measured
@@ -231,13 +232,22 @@ def test_what_is_there_goes_on_where_a_fresh_plan_costs_no_less() -> None:
     assert same.why == "What is there goes on: a plan from scratch would cost no less."
 
 
-def test_history_that_is_not_there_costs_nothing_to_fill() -> None:
+def test_to_fill_a_table_costs_one_commit_however_long_history_is() -> None:
     running = optimize(declared("5m"))
     empty, year, two = (
-        replanned(running, declared("5m", "1h"), held_s=days * 86_400).fill_cost for days in (0, 365, 730)
+        float(replanned(running, declared("5m", "1h"), held_s=days * 86_400).fill_cost) for days in (0, 365, 730)
     )
     assert empty == 0
-    assert two == pytest.approx(2 * float(year))
+    assert 2 * year - two == pytest.approx(Constants().commit)
+    assert year > 2 * Constants().commit
+
+
+def test_a_price_is_known_for_tiers_that_have_a_table_too() -> None:
+    again = replanned(optimize(declared("5m")), declared("5m", "1h"), held_s=30 * 86_400)
+    assert [fill.tier for fill in again.anew] == ["5m", "1h"]
+    assert [fill.tier for fill in again.fills] == ["1h"]
+    rows = [fill.cost.rows_written or 0 for fill in again.anew]
+    assert rows[0] > rows[1] > 0
 
 
 def test_the_papers_pay_as_much_for_history_as_for_what_comes() -> None:
@@ -319,11 +329,11 @@ def test_numbers_that_mean_nothing_are_refused(wrong: dict[str, int], text: str)
     assert str(error.value) == text
 
 
-def test_a_tier_stands_or_is_filled() -> None:
+def test_what_stands_and_what_is_priced_are_tiers_of_the_plan() -> None:
     plan = optimize(declared("5m"))
-    for fills, standing in (((), ()), ((Fill("5m", None, Cost(total=1)),), (("5m", "5m"),))):
+    for anew, standing in (((), ()), ((Fill("5m", None, Cost(total=1)),), (("5m", "1h"),))):
         with pytest.raises(PlanError) as error:
-            Replanned(plan=plan, fills=fills, standing=standing, fresh=None, proposes_rebuild=False, why="")
+            Replanned(plan=plan, anew=anew, standing=standing, fresh=None, proposes_rebuild=False, why="")
         assert str(error.value) == "replanning 'trips': what stands and what is filled is not the plan."
 
 

@@ -11,8 +11,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from stairwise import Options, Rollup, Source, TiersAllowed, optimize
+from stairwise.constants import Constants
 from stairwise.errors import ChangedError, UsageError
-from stairwise.evolution import Permission
+from stairwise.evolution import Action, Permission
 from stairwise.json_fields import Json
 from stairwise.rollup import DeclaredWindow, Estimates, Layout
 from stairwise.tiers import Kind
@@ -121,6 +122,9 @@ def test_what_is_there_already_costs_no_scan(world: World) -> None:
     with pytest.raises(ChangedError, match="add 2h, add day"):
         world.fill(wanted)
     done = world.changed(wanted)
+    prices = [done.difference.price(each).seconds for each in done.difference.evolution.of(Action.ADD)]
+    # One query and one commit, for one run fills them, however long the schedule has been running.
+    assert all(each is not None and 0 < each < 2 * (Constants().query + Constants().commit) for each in prices)
     assert [(action, what) for action, what, origin in actions(done) if origin is not None] == [
         ("add", "2h"),
         ("add", "day"),
