@@ -88,8 +88,8 @@ TRUTH = """\
 Seconds of wall clock in one warm session, the sides in turn, medians of eight rounds after four that warm it. Ten
 windows of 1 minute to 1 day, in one table where nothing else is said. A year of hourly runs is laid out by another
 writer of Delta tables, hour by hour, with the rows of as many runs, their claims as the bookkeeping has them after the
-last, and a checkpoint; nothing was compacted unless it says so: then logs also lose, as Delta Lake has it, what is
-older than thirty days.
+last, and checkpoints; each time that the tables have 256 more commits their files are put together, as runs do it, and
+logs lose, as Delta Lake has it, what is older than thirty days.
 "By hand" is what one writes without Stairwise: the minutes from the new events, kept in memory, the other windows from
 them and from the hours of the table, one append each, of what was asked for blindly.
 """
@@ -173,9 +173,9 @@ as Parquet, 1 s for the helper's 1.7 million. Tried: not to move them (15.2 s, a
 statistics, without counting windows, without compression (12.2 to 12.7 s each, beside 12.6 s).
 """,
         "hourly": """\
-What bounds the first row: nobody ever looked after the tables of that year, in which each hour left files for ten
-windows, and the guard of an append has Delta Lake work out the state of all of them. Where what is older than a month
-is put together by weeks, as maintenance does, [an hour after five years takes little more](#by-history).
+In that year the tables were looked after as runs do it, each time that they had 256 more commits. Where nobody does,
+each hour leaves files for ten windows, and the guard of an append has Delta Lake work out the state of all of them: an
+hour after such a year took twice as long as one after a day.
 """,
         "boosts": """\
 Sets of SequentialGen gain less by tumbling windows here than in the paper: a slice of theirs holds two to ten events

@@ -10,7 +10,7 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from pathlib import Path
 from statistics import median
@@ -30,14 +30,15 @@ from runs import AGGREGATES, Row, one_session, slower
 from stairwise import Rollup, Source, optimize
 from stairwise.rollup import Estimates
 from stairwise.windowing import Interval
+from stairwise_spark import compacting
 from stairwise_spark.coverage import Claim, Coverage
 from stairwise_spark.engine import Due, Request, run
 from stairwise_spark.expressions import direct
-from stairwise_spark.maintain import Upkeep, maintain
 from stairwise_spark.report import RunReport
 from stairwise_spark.session import sql
 from stairwise_spark.source import open_source
 from stairwise_spark.status import status
+from stairwise_spark.storage import Storage
 
 _T = TypeVar("_T")
 
@@ -54,8 +55,8 @@ FEW = 20
 LATE_ROUNDS = 3
 """So often late rows come, and these days are made again, after one that warms the session."""
 A_YEAR, LATE_DAYS, COMMITS, GIGABYTE = 365 * 24, 60, 10_000, 10**9
-UPKEEP, LOG_HOURS = 10 * 24, 30 * 24
-"""After so many hours each, somebody looks after the tables; commits stay so long in a log."""
+UPKEEP, LOG_HOURS = compacting.COMMITS, 30 * 24
+"""After so many hours each, a run looks after the tables; commits stay so long in a log."""
 _BOUNDS = ("window_start", "window_end", "k")
 
 
@@ -147,9 +148,12 @@ class Stage:
 
 def hourly(spark: SparkSession) -> Iterator[Row]:
     """A run of an hour after a day of them and after a year, and a run with nothing to do."""
-    day, year = Stage(spark, "day", a_minute=FEW).begin(24), year_of_runs(spark, A_YEAR)
+    day, hours = Stage(spark, "day", a_minute=FEW).begin(24), _laid_out(spark, A_YEAR)
+    year = hours.stage
     short, long = in_turn(day.next_hour, year.next_hour)
     yield slower("hourly run of 10 tiers, after a year of hourly runs / after a day of them", long, short, "1.3")
+    name = f"looking after the files, which one hourly run in {UPKEEP} does as well"
+    yield name, f"{median(hours.upkeep):.2f}", "", "", ""
     idle = [timed(partial(year.run, year.hours)) for _ in range(ROUNDS)]
     if any(report.wrote_anything or report.source.rows for _, report in idle):
         raise AssertionError("a run with nothing to do has read or written something.")
@@ -164,13 +168,20 @@ def hourly(spark: SparkSession) -> Iterator[Row]:
 
 def year_of_runs(spark: SparkSession, hours: int) -> Stage:
     """Tables as a year of runs leaves them, and a source as a year of hours does; or as fewer hours do."""
+    return _laid_out(spark, hours).stage
+
+
+def _laid_out(spark: SparkSession, hours: int) -> Hours:
     whole = Stage(spark, "whole", a_minute=FEW).begin(hours)
     year = Hours.of(whole, Stage(spark, "year", a_minute=FEW).begin(1))
+    for hour in range(UPKEEP, hours, UPKEEP):
+        year.write(hour)
+        year.keep()
     year.write(hours - hours % 50)
     year.checkpoint()
     year.write(hours)
     year.stage.run(hours)
-    return year.stage
+    return year
 
 
 @dataclass(slots=True, kw_only=True)
@@ -185,7 +196,8 @@ class Hours:
         rows: All rows of the tables.
         identity: Of the source, as claims have it.
         files: So many files were added to the tables.
-        checkpoints: The hours after which somebody looked after the tables, and the versions of the two then.
+        checkpoints: The hours after which a run looked after the tables, and the versions of the two then.
+        upkeep: The seconds that it took.
     """
 
     stage: Stage
@@ -194,6 +206,7 @@ class Hours:
     identity: str | None
     files: int = 0
     checkpoints: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])
+    upkeep: list[float] = field(default_factory=list[float])
 
     @classmethod
     def of(cls, whole: Stage, stage: Stage) -> Hours:
@@ -226,8 +239,12 @@ class Hours:
         self.stage.hours = hours
 
     def keep(self) -> None:
-        """The tables were looked after, and what is older than Delta Lake keeps it has left the logs."""
-        maintain(self.stage.spark, optimize(self.stage.rollup), Upkeep(), now=START + self.stage.hours * HOUR)
+        """A run has looked after the tables, and what is older than Delta Lake keeps it has left the logs."""
+        storage = Storage.of(self.stage.spark, optimize(self.stage.rollup), self.identity)
+        states = storage.states()
+        earlier = {tier: replace(state, version=state.version - compacting.COMMITS) for tier, state in states.items()}
+        due = START + self.stage.hours * HOUR
+        self.upkeep.append(timed(partial(compacting.look_after, storage, earlier, due))[0])
         self.checkpoint()
         self.checkpoints.append((self.stage.hours, *self.versions()))
         for hour, *versions in self.checkpoints:
@@ -262,7 +279,7 @@ def _expire(log: Path, version: int) -> None:
 
 
 def kept(spark: SparkSession) -> Iterator[Row]:
-    """A year of hourly runs that somebody looks after: how many files there are, and what it takes to look at them."""
+    """A year of hourly runs, which look after their files: how many there are, and what it takes to look at them."""
     whole = Stage(spark, "kept-whole", a_minute=FEW).begin(A_YEAR)
     hours = Hours.of(whole, Stage(spark, "kept", a_minute=FEW).begin(1))
     most, early = 0, _Looked(0, 0.0, 0.0)
@@ -273,7 +290,7 @@ def kept(spark: SparkSession) -> Iterator[Row]:
         if hour == 3 * UPKEEP:
             early = _Looked.at(hours)
     late, files = _Looked.at(hours), hours.partitions()
-    name = f"files in {len(files):,} partitions after a year of hourly runs, maintained every ten days / never"
+    name = f"files in {len(files):,} partitions after a year of hourly runs / if nobody looked after them"
     yield name, f"{files.total():,}", f"{hours.files:,}", f"{files.total() / hours.files:.3f}", ""
     yield "most files at any time of that year", f"{most:,}", "", "", ""
     name = "commits in the log, after that year / after a month of it"

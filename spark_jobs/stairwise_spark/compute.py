@@ -19,7 +19,7 @@ from stairwise.aggregate import ROWS, Aggregate, Partial, Sharing, partial_colum
 from stairwise.plan import Plan, Step
 from stairwise.tiers import How, Kind, Tier
 from stairwise.window import FixedWindow
-from stairwise.windowing import Interval, ends_touched
+from stairwise.windowing import Interval, ends_touched, windows_at
 from stairwise_spark.expressions import combined, direct, lifted, lowered
 from stairwise_spark.grid import common_grid, covered, floored, in_slices, in_windows, micros, picked, reach
 from stairwise_spark.inputs import Types
@@ -70,6 +70,15 @@ def held(tier: Tier, span: Interval) -> Interval:
         max(second - (second - residue) % modulus for modulus, residue in tier.needs.classes) for second in span
     )
     return Interval(first, max(first, last))
+
+
+def held_by(tier: Tier, at: int) -> tuple[Interval, ...]:
+    """The windows of a tier that hold an instant; of a tier of slices, the slice."""
+    if tier.window is not None:
+        return windows_at(tier.window, at)
+    begin = max(at - (at - residue) % modulus for modulus, residue in tier.needs.classes)
+    end = min(at + modulus - (at - residue) % modulus for modulus, residue in tier.needs.classes)
+    return (Interval(begin, end),)
 
 
 @lru_cache(maxsize=32)

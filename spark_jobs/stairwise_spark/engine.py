@@ -26,6 +26,7 @@ from stairwise_spark.additions import additions
 from stairwise_spark.at_once import changes_at_once
 from stairwise_spark.changes import Changes, Listing, Recheck, after, changes
 from stairwise_spark.chunks import pieces
+from stairwise_spark.compacting import look_after
 from stairwise_spark.compute import Content, events, schemas, stored
 from stairwise_spark.coverage import Coverage, State, partial_at
 from stairwise_spark.deletes import check_deletes
@@ -121,6 +122,7 @@ class _Run:
         done: The ranges of each tier that this run has brought up to date.
         expired: Of which the rows have gone, by tier.
         repaired_rows: Late rows that were merged into windows that could not be made again.
+        compacted: So many partitions with many small files were put together.
     """
 
     plan: Plan
@@ -146,6 +148,7 @@ class _Run:
     reports: dict[str, TierReport] = field(default_factory=dict[str, TierReport])
     expired: Mapping[str, Spans] = field(default_factory=dict[str, Spans])
     repaired_rows: int = 0
+    compacted: int = 0
     rows_read: int = 0
     spans_read: Spans = ()
 
@@ -258,7 +261,7 @@ class _Run:
             self._note(self._patiently(partial(self._attempt, number, piece, shown)))
         if not self.request.is_dry:
             self._note(self._patiently(self._made_open))
-            self._expire()
+            self._look_after()
         report = self._reported(startup_seconds, changed)
         if not self.request.is_dry:
             self._note_rechecks()
@@ -268,13 +271,18 @@ class _Run:
             self.storage.ledger.save_report(self.run_id, to_json(report.to_json()), is_news=is_news)
         return report
 
-    def _expire(self) -> None:
-        """The rows go that were kept as long as is declared, those of each tier by one commit."""
-        if self.request.tiers or isinstance(self.request.span, Interval):
+    def _look_after(self) -> None:
+        """Rows go that were kept as long as is declared, those of each tier by one commit; grown tables get few files.
+
+        Not while other runs may be filling other ranges.
+        """
+        if isinstance(self.request.span, Interval):
             return
-        self.expired, writes = expiry(self.plan, self.rollup, self.storage, int(time.time()))
-        if writes:
-            self.storage.write(f"{self.run_id}-expiry", writes)
+        if not self.request.tiers:
+            self.expired, writes = expiry(self.plan, self.rollup, self.storage, int(time.time()))
+            if writes:
+                self.storage.write(f"{self.run_id}-expiry", writes)
+        self.compacted = look_after(self.storage, self.seen, self.span.end)
 
     def _note_rechecks(self) -> None:
         """It is kept which lookbacks this run has done, if it has looked at all that tables hold."""
@@ -482,6 +490,7 @@ class _Run:
             unrepairable_rows=findings.unrepairable_rows,
             lost=findings.lost,
             expired=self.expired,
+            compacted=self.compacted,
             null_times=self.null_times,
             future_rows=self.future_rows,
             seconds=time.monotonic() - self.began,

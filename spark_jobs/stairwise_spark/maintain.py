@@ -1,9 +1,5 @@
 """Housekeeping of a rollup's tables: few files, no files that nobody needs, and as many reports as are wanted.
 
-Only partitions all of whose windows have ended are compacted, so a run on a schedule does not meet it. Whoever does
-meet it is told by Delta Lake: a run repeats its chunk, and housekeeping tries again, then leaves the table for next
-time. Compaction moves rows and changes none: its commits claim nothing, and what was claimed before still holds.
-
 Each commit, also one of housekeeping, brings the day nearer on which older commits leave the log. So when it has made
 some, it sums up in the bookkeeping what the tiers' logs say, as runs do.
 """
@@ -11,7 +7,7 @@ some, it sums up in the bookkeeping what the tiers' logs say, as runs do.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,26 +16,16 @@ from pyspark.sql import SparkSession
 from stairwise.errors import UsageError
 from stairwise.json_fields import Json
 from stairwise.plan import Plan
-from stairwise.tiers import Tier
-from stairwise.zones import DAY_SECONDS
-from stairwise_spark.arrangement import PART, WINDOW
-from stairwise_spark.contents import Part, contents, newest_files, together
-from stairwise_spark.errors import CONFLICTS, translating
+from stairwise_spark.compacting import FEW_TASKS, Crowding, compacted, crowdings, files_in, tried
+from stairwise_spark.errors import translating
 from stairwise_spark.ledger import new_run
 from stairwise_spark.session import having, sql
-from stairwise_spark.tables import TierTable, literal
+from stairwise_spark.tables import TierTable
 from stairwise_spark.target import Target
-from stairwise_spark.why import held_by
 
 SAFE_HOURS = 168
 """Delta Lake's own retention: a reader or a run that takes longer than this loses its files."""
 REPORTS = 1_000
-_ATTEMPTS = 3
-# A partition with so many files is compacted, if they are smaller than this on average.
-_MANY, _SMALL = 4, 64_000_000
-_MANY_OF_LEDGER = 32
-# By default Spark lists folders in 10,000 tasks, however few there are.
-_FEW_TASKS = {"spark.sql.sources.parallelPartitionDiscovery.parallelism": "8"}
 _UNCHECKED = {"spark.databricks.delta.retentionDurationCheck.enabled": "false"}
 
 
@@ -198,15 +184,9 @@ class _Work:
 
     def tiers(self) -> None:
         """The tables of the tiers are in order."""
-        tables = self.target.storage.tables()
-        holding = contents(newest_files(tables.values()))
-        for table in dict.fromkeys(tables.values()):
-            tiers = tuple(tier for tier, other in tables.items() if other == table)
-            parts = holding[table] or ()
-            crowded = {tier: self._crowded(tier, parts) for tier in tiers}
-            self._keep(
-                table, tiers, parts, [each for found in crowded.values() for each in found], self._where(crowded)
-            )
+        storage = self.target.storage
+        for each in crowdings(storage, storage.tables().values(), self.due):
+            self._keep(each)
 
     def ledger(self) -> int:
         """The bookkeeping is in order, and reports of old runs are gone; how many were."""
@@ -215,8 +195,7 @@ class _Work:
         if table is None:
             return 0
         removed, left = self._reports()
-        parts = contents(newest_files([table]))[table] or ()
-        self._keep(table, (), parts, parts if together(parts).files >= _MANY_OF_LEDGER else (), "", left)
+        self._keep(Crowding.of_ledger(table), left)
         return removed
 
     def _reports(self) -> tuple[int, str]:
@@ -240,56 +219,22 @@ class _Work:
             self.target.storage.states()
             self.target.storage.ledger.save_states(new_run())
 
-    def _crowded(self, tier: str, parts: Iterable[Part]) -> list[Part]:
-        """The partitions of a tier with many small files, in which no window is still open."""
-        storage = self.target.storage
-        first_open = _first_open(storage.tiers[tier], self.due, storage.arrangement.days(tier))
-        return [
-            each
-            for each in parts
-            if (each.window == tier or not storage.arrangement.is_shared)
-            and each.part is not None
-            and each.part < first_open
-            and each.files >= _MANY
-            and each.bytes < _SMALL * each.files
-        ]
-
-    def _where(self, crowded: Mapping[str, Sequence[Part]]) -> str:
-        """What is true of these partitions, and of none that is open."""
-        is_shared = self.target.storage.arrangement.is_shared
-        conditions: list[str] = []
-        for tier, parts in crowded.items():
-            if parts:
-                numbers = [each.part or 0 for each in parts]
-                of_tier = f"{WINDOW.name} = {literal(tier)} AND " if is_shared else ""
-                conditions.append(f"({of_tier}{PART.name} >= {min(numbers)} AND {PART.name} <= {max(numbers)})")
-        return " OR ".join(conditions)
-
-    def _keep(
-        self,
-        table: TierTable,
-        tiers: tuple[str, ...],
-        parts: Sequence[Part],
-        crowded: Sequence[Part],
-        where: str,
-        left: str = "",
-    ) -> None:
+    def _keep(self, found: Crowding, left: str = "") -> None:
         """One table is in order, or why not is known."""
-        files = together(parts).files
-        after = files - sum(each.files - 1 for each in crowded)
-        if crowded and not self.upkeep.is_dry:
-            statement = f"OPTIMIZE {table.place.identifier}{f' WHERE {where}' if where else ''}"
-            left = "; ".join(filter(None, (left, tried(lambda: self._carry_out(statement, _FEW_TASKS)))))
-            after = together(contents(newest_files([table]))[table] or ()).files
+        after = found.files - sum(each.files - 1 for each in found.crowded)
+        if found.crowded and not self.upkeep.is_dry:
+            left = "; ".join(filter(None, (left, compacted(found))))
+            after = files_in(found.table)
+            self.has_committed = True
         if self.upkeep.vacuum and not self.upkeep.is_dry:
-            self._vacuum(table)
+            self._vacuum(found.table)
         self.done.append(
             TableUpkeep(
-                table=str(table.place),
-                tiers=tiers,
-                files=files,
+                table=str(found.table.place),
+                tiers=found.tiers,
+                files=found.files,
                 files_after=after,
-                partitions=len(crowded),
+                partitions=len(found.crowded),
                 is_vacuumed=self.upkeep.vacuum,
                 left=left,
             )
@@ -299,33 +244,7 @@ class _Work:
         hours = self.upkeep.retain_hours
         retain = "" if hours is None else f" RETAIN {hours} HOURS"
         is_short = hours is not None and hours < SAFE_HOURS
-        self._carry_out(f"VACUUM {table.place.identifier}{retain}", _FEW_TASKS | (_UNCHECKED if is_short else {}))
-
-    def _carry_out(self, statement: str, settings: Mapping[str, str]) -> None:
+        settings: Mapping[str, str] = FEW_TASKS | (_UNCHECKED if is_short else {})
         with having(self.spark, settings):
-            sql(self.spark, statement).collect()
+            sql(self.spark, f"VACUUM {table.place.identifier}{retain}").collect()
         self.has_committed = True
-
-
-def tried(work: Callable[[], None], pause: float = 1.0) -> str:
-    """The work is done; or why it was left, when others changed the same partitions each time.
-
-    Args:
-        work: What is to be done.
-        pause: Seconds to wait before it is done again; each time as many more.
-    """
-    for attempt in range(1, _ATTEMPTS + 1):
-        try:
-            work()
-        except CONFLICTS:
-            time.sleep(pause * attempt)
-        else:
-            return ""
-    return f"left for next time: runs changed the same partitions, {_ATTEMPTS} times"
-
-
-def _first_open(tier: Tier, due: int, days: int) -> int:
-    """The first partition in which a window begins that has not ended."""
-    starts = [each.start for each in held_by(tier, due)]
-    day = min(starts, default=due) // DAY_SECONDS
-    return day - day % days

@@ -128,6 +128,7 @@ class RunReport:
         unrepairable_rows: Those of them that belong to such windows, and could not be merged into all of these.
         lost: The windows that were due, and that nothing gives any more, by tier.
         expired: The windows that were kept as long as is declared, and have gone, by tier.
+        compacted: So many partitions with many small files were put together.
         null_times: Rows without a time, left out.
         future_rows: Rows dated further ahead than is declared, which are in no window yet.
         seconds: From when the session was ready.
@@ -148,6 +149,7 @@ class RunReport:
     unrepairable_rows: int | None = 0
     lost: Mapping[str, Spans] = field(default_factory=dict[str, Spans])
     expired: Mapping[str, Spans] = field(default_factory=dict[str, Spans])
+    compacted: int = 0
     future_rows: int = 0
     startup_seconds: float = 0.0
     is_dry: bool = False
@@ -179,6 +181,7 @@ class RunReport:
             "unrepairable_rows": self.unrepairable_rows,
             "lost": _by_tier(self.lost),
             "expired": _by_tier(self.expired),
+            "partitions_compacted": self.compacted,
             "null_times": self.null_times,
             "future_rows": self.future_rows,
             "seconds": round(self.seconds, 3),

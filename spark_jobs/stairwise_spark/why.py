@@ -12,9 +12,9 @@ from pyspark.sql import functions as F
 from stairwise.instant import format_instant
 from stairwise.json_fields import Json
 from stairwise.plan import Plan, Step
-from stairwise.tiers import Tier
-from stairwise.windowing import Interval, windows_at
+from stairwise.windowing import Interval
 from stairwise.wording import label, parent_name, remarks, way
+from stairwise_spark.compute import held_by
 from stairwise_spark.contents import Entry
 from stairwise_spark.coverage import DOUBTFUL, Coverage
 from stairwise_spark.errors import translating
@@ -152,15 +152,6 @@ def why(spark: SparkSession, plan: Plan, tier: str, at: int, now: int | None = N
             )
         )
     return Why(plan=target.plan, step=step, table=str(target.storage.place(tier)), at=at, origins=tuple(origins))
-
-
-def held_by(tier: Tier, at: int) -> tuple[Interval, ...]:
-    """The windows of a tier that hold an instant; of a tier of slices, the slice."""
-    if tier.window is not None:
-        return windows_at(tier.window, at)
-    begin = max(at - (at - residue) % modulus for modulus, residue in tier.needs.classes)
-    end = min(at + modulus - (at - residue) % modulus for modulus, residue in tier.needs.classes)
-    return (Interval(begin, end),)
 
 
 def _reason(coverage: Coverage, window: Interval, now: int, delay: int) -> Reason | None:

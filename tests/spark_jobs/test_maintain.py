@@ -15,11 +15,15 @@ from stairwise.cli import main
 from stairwise.errors import UsageError
 from stairwise.plan import Plan
 from stairwise.windowing import Interval
+from stairwise_spark import compacting
+from stairwise_spark.compacting import tried
 from stairwise_spark.engine import Request, run
-from stairwise_spark.maintain import Kept, Upkeep, maintain, tried
+from stairwise_spark.maintain import Kept, Upkeep, maintain
+from stairwise_spark.scope import Due
 from stairwise_spark.session import sql
 from stairwise_spark.status import status
 from stairwise_spark.storage import Storage
+from stairwise_spark.terminal import summary
 from stairwise_spark.verify import Check, verify
 from tests.spark_jobs.proving import DAY, HOUR, add_events, declared, filled, hours, on_disk
 
@@ -55,6 +59,34 @@ def test_sealed_partitions_have_one_file_and_claims_stay(spark: SparkSession, tm
     assert all(partitions == 0 for *_, partitions in files(maintain(spark, plan, Upkeep(), now=NEXT_WEEK)))
     assert {tier: state.version for tier, state in Storage.of(spark, plan).states().items()} == versions
     assert not run(spark, plan, Request(span=hours(0, 4))).wrote_anything
+
+
+@pytest.mark.parametrize("layout", ["tables", "one_table"])
+def test_a_run_puts_files_together_each_time_that_tables_have_grown(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: str
+) -> None:
+    plan = by_hours(spark, tmp_path, layout, 6)
+    crowded = files(maintain(spark, plan, Upkeep(is_dry=True)))
+    many = sum(partitions for *_, partitions in crowded)
+    assert many == 2  # a week of each window
+    for since, commits, span in ((6, 1_000, None), (7, 1, hours(7, 8))):  # not grown; and a range, beside others
+        monkeypatch.setattr(compacting, "COMMITS", commits)
+        until = DAY + (since + 1) * HOUR
+        report = run(spark, plan, Request(span=Due(until=until) if span is None else span))
+        assert (report.wrote_anything, report.compacted) == (True, 0)
+    assert [before for before, *_ in files(maintain(spark, plan, Upkeep(is_dry=True)))] == [
+        before + 2 * partitions for before, _, partitions in crowded
+    ]
+    report = run(spark, plan, Request(span=Due(until=DAY + 9 * HOUR)))
+    assert (report.wrote_anything, report.compacted) == (True, 0)  # its week has not ended by then
+    report = run(spark, plan, Request(span=Due()))
+    assert (report.wrote_anything, report.compacted) == (True, many)
+    assert "small files were put together in" in summary(report)
+    assert all(before == after for before, after, _ in files(maintain(spark, plan, Upkeep(is_dry=True))))
+    assert verify(spark, plan, Check()).total == 0
+    versions = {tier: state.version for tier, state in Storage.of(spark, plan).states().items()}
+    assert not run(spark, plan, Request(span=Due())).wrote_anything
+    assert {tier: state.version for tier, state in Storage.of(spark, plan).states().items()} == versions
 
 
 def test_what_was_summed_up_outlives_the_commits_of_the_log(spark: SparkSession, tmp_path: Path) -> None:

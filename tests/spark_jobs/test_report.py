@@ -117,6 +117,7 @@ def test_the_document() -> None:
         "unrepairable_rows": 0,
         "lost": {},
         "expired": {},
+        "partitions_compacted": 0,
         "null_times": 3,
         "future_rows": 1,
         "seconds": 2.346,

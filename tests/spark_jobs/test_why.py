@@ -11,12 +11,13 @@ from pyspark.sql import SparkSession
 from stairwise.cli import main
 from stairwise.tiers import Kind
 from stairwise.windowing import Interval
+from stairwise_spark.compute import held_by
 from stairwise_spark.coverage import DOUBTFUL, Coverage, State
 from stairwise_spark.engine import Request, run
 from stairwise_spark.session import sql
 from stairwise_spark.status import Reason
 from stairwise_spark.storage import Storage
-from stairwise_spark.why import held_by, why
+from stairwise_spark.why import why
 from tests.spark_jobs.proving import DAY, HOUR, add_events, declared, filled, hours, on_disk, planned
 
 pytestmark = pytest.mark.spark

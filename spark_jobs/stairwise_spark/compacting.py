@@ -1,0 +1,198 @@
+"""Few files: where many small ones have gathered, they are put together.
+
+Only partitions all of whose windows have ended are compacted, so a run on a schedule does not meet it. Whoever does
+meet it is told by Delta Lake: a run repeats its chunk, and whoever compacts tries again, then leaves the table for next
+time. Compaction moves rows and changes none: its commits claim nothing, and what was claimed before still holds.
+
+Runs do it themselves, at their end, each time that a table has grown by some hundreds of commits: to know that, nobody
+has to count files or to remember when it was done last. They leave alone what would take long, as bytes go.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import accumulate
+
+from stairwise.tiers import Tier
+from stairwise.zones import DAY_SECONDS
+from stairwise_spark.arrangement import PART, WINDOW
+from stairwise_spark.compute import held_by
+from stairwise_spark.contents import Part, contents, newest_files, together
+from stairwise_spark.coverage import State
+from stairwise_spark.errors import CONFLICTS, translating
+from stairwise_spark.session import having, sql
+from stairwise_spark.storage import Storage
+from stairwise_spark.tables import TierTable, literal
+
+COMMITS = 256
+"""Each time that a table has so many more, the run that made the last of them looks after its files."""
+MOST_BYTES = 1_000_000_000
+"""So much of a table a run puts together; what is more takes minutes, and is left to ``maintain``."""
+# By default Spark lists folders in 10,000 tasks, however few there are.
+FEW_TASKS = {"spark.sql.sources.parallelPartitionDiscovery.parallelism": "8"}
+_ATTEMPTS = 3
+# A partition with so many files is compacted, if they are smaller than this on average.
+_MANY, _SMALL = 4, 64_000_000
+_MANY_OF_LEDGER = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crowding:
+    """How many files a table has, and where they are too many.
+
+    Attributes:
+        table: The table.
+        tiers: Which tiers are in it; none: it is the bookkeeping.
+        files: How many files it has.
+        crowded: The partitions that have too many, and in which no window is open.
+        where: What is true of all of these, and of none that is open; empty: there is no need to tell them apart.
+    """
+
+    table: TierTable
+    tiers: tuple[str, ...]
+    files: int
+    crowded: tuple[Part, ...]
+    where: str
+
+    @classmethod
+    def of_ledger(cls, table: TierTable) -> Crowding:
+        """That of the bookkeeping, which only grows."""
+        parts = contents(newest_files([table]))[table] or ()
+        files = together(parts).files
+        return cls(table=table, tiers=(), files=files, crowded=parts if files >= _MANY_OF_LEDGER else (), where="")
+
+
+def crowdings(
+    storage: Storage, tables: Iterable[TierTable], due: int, most_bytes: int | None = None
+) -> tuple[Crowding, ...]:
+    """How many files some of the tables have; by their logs alone.
+
+    Args:
+        storage: Where they are.
+        tables: Which.
+        due: Windows that end later may be open still.
+        most_bytes: So much of a table may be put together, the newest first; None: all that is crowded.
+    """
+    wanted = tuple(dict.fromkeys(tables))
+    holding = contents(newest_files(wanted))
+    by_tier = storage.tables()
+    found: list[Crowding] = []
+    for table in wanted:
+        tiers = tuple(tier for tier, other in by_tier.items() if other == table)
+        parts = holding[table] or ()
+        crowded = {tier: _crowded(storage, tier, parts, due) for tier in tiers}
+        if most_bytes is not None:
+            crowded = _first(crowded, most_bytes)
+        found.append(
+            Crowding(
+                table=table,
+                tiers=tiers,
+                files=together(parts).files,
+                crowded=tuple(part for of_tier in crowded.values() for part in of_tier),
+                where=_where(crowded, is_shared=storage.arrangement.is_shared),
+            )
+        )
+    return tuple(found)
+
+
+def look_after(storage: Storage, before: Mapping[str, State], due: int) -> int:
+    """So many partitions were put together, of tables to which hundreds of commits have come.
+
+    Args:
+        storage: Where they are.
+        before: What was known of each tier when the run began.
+        due: Windows that end later may be open still.
+    """
+    by_tier = storage.tables()
+    grown = [table for tier, table in by_tier.items() if _has_grown(before.get(tier), storage.known.get(tier))]
+    if not grown:
+        return 0
+    with translating():
+        found = [*crowdings(storage, grown, due, MOST_BYTES)]
+        ledger = TierTable.find(storage.spark, storage.ledger.place, storage.rollup.name)
+        if ledger is not None:
+            found.append(Crowding.of_ledger(ledger))
+        done = [each for each in found if each.crowded and not compacted(each)]
+        if done:
+            storage.states()
+    return sum(len(each.crowded) for each in done)
+
+
+def compacted(found: Crowding) -> str:
+    """The crowded partitions have few files; or why they were left."""
+    statement = f"OPTIMIZE {found.table.place.identifier}{f' WHERE {found.where}' if found.where else ''}"
+
+    def work() -> None:
+        with having(found.table.spark, FEW_TASKS):
+            sql(found.table.spark, statement).collect()
+
+    return tried(work)
+
+
+def tried(work: Callable[[], None], pause: float = 1.0) -> str:
+    """The work is done; or why it was left, when others changed the same partitions each time.
+
+    Args:
+        work: What is to be done.
+        pause: Seconds to wait before it is done again; each time as many more.
+    """
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            work()
+        except CONFLICTS:
+            time.sleep(pause * attempt)
+        else:
+            return ""
+    return f"left for next time: runs changed the same partitions, {_ATTEMPTS} times"
+
+
+def files_in(table: TierTable) -> int:
+    """How many files a table has."""
+    return together(contents(newest_files([table]))[table] or ()).files
+
+
+def _has_grown(before: State | None, now: State | None) -> bool:
+    """Whether a multiple of so many commits was reached."""
+    return now is not None and (0 if before is None else before.version) // COMMITS < now.version // COMMITS
+
+
+def _crowded(storage: Storage, tier: str, parts: Iterable[Part], due: int) -> tuple[Part, ...]:
+    """The partitions of a tier with many small files, in which no window is still open."""
+    first_open = _first_open(storage.tiers[tier], due, storage.arrangement.days(tier))
+    return tuple(
+        each
+        for each in parts
+        if (each.window == tier or not storage.arrangement.is_shared)
+        and each.part is not None
+        and each.part < first_open
+        and each.files >= _MANY
+        and each.bytes < _SMALL * each.files
+    )
+
+
+def _first(crowded: Mapping[str, tuple[Part, ...]], most_bytes: int) -> dict[str, tuple[Part, ...]]:
+    """The newest of some partitions, as far as they are no larger than that together."""
+    newest = sorted({each.part or 0 for parts in crowded.values() for each in parts}, reverse=True)
+    sizes = (sum(each.bytes for parts in crowded.values() for each in parts if each.part == part) for part in newest)
+    kept = {part for part, size in zip(newest, accumulate(sizes), strict=True) if size <= most_bytes}
+    return {tier: tuple(each for each in parts if each.part in kept) for tier, parts in crowded.items()}
+
+
+def _where(crowded: Mapping[str, tuple[Part, ...]], *, is_shared: bool) -> str:
+    """What is true of these partitions, and of none that is open."""
+    conditions: list[str] = []
+    for tier, parts in crowded.items():
+        if parts:
+            numbers = [each.part or 0 for each in parts]
+            of_tier = f"{WINDOW.name} = {literal(tier)} AND " if is_shared else ""
+            conditions.append(f"({of_tier}{PART.name} >= {min(numbers)} AND {PART.name} <= {max(numbers)})")
+    return " OR ".join(conditions)
+
+
+def _first_open(tier: Tier, due: int, days: int) -> int:
+    """The first partition in which a window begins that has not ended."""
+    starts = [each.start for each in held_by(tier, due)]
+    day = min(starts, default=due) // DAY_SECONDS
+    return day - day % days
