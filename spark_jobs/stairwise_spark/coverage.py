@@ -329,6 +329,10 @@ class State:
     version: int
     coverage: Coverage
 
+    def claiming(self, spans: Spans, version: int) -> State:
+        """The same, and that the windows that end in some ranges are as a version of the source gives them."""
+        return State(self.version, self.coverage.overlaid(Coverage.of_all(spans, version)))
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:

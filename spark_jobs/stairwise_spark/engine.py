@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from random import SystemRandom
@@ -53,7 +54,7 @@ from stairwise_spark.retention import expiry, extent, followed_from, kept_since,
 from stairwise_spark.rows import Rows
 from stairwise_spark.scope import Due, History, Request, check_tiers, settled, still_open
 from stairwise_spark.session import shuffle_tasks
-from stairwise_spark.source import Files, PinnedSource
+from stairwise_spark.source import Files, LeftOut, PinnedSource
 from stairwise_spark.spans import Spans, common, hull, joined, without
 from stairwise_spark.storage import Storage
 from stairwise_spark.together import can_go_together
@@ -93,8 +94,8 @@ def run(
         RunError: It could not be done; what was written until then is whole, and stays.
     """
     started = time.monotonic()
-    with pointing(plan), translating():
-        found = opened(spark, plan, is_ahead=request.is_ahead, there=there)
+    with pointing(plan), translating(), ThreadPoolExecutor(1) as beside:
+        found = opened(spark, plan, beside, is_ahead=request.is_ahead, there=there)
         return _Run.begun(found, request, started, progress).done_all(startup_seconds)
 
 
@@ -115,10 +116,12 @@ class _Run:
         seen: What they reflected before.
         began: When the run began, on the clock that only goes forward.
         progress: Is told what happens.
+        beside: Does what nothing waits for as yet.
         run_id: Names the run.
         findings: What is due.
         open: Windows that have not ended, and are to be written all the same.
         content: What rows hold, if anything is due.
+        left_out: Counts the rows that are in no window, if anything is due.
         done: The ranges of each tier that this run has brought up to date.
         expired: Of which the rows have gone, by tier.
         repaired_rows: Late rows that were merged into windows that could not be made again.
@@ -137,13 +140,13 @@ class _Run:
     seen: Mapping[str, State]
     began: float
     progress: Progress
+    beside: ThreadPoolExecutor
     run_id: str
     findings: Findings = field(default_factory=Findings)
     open: Mapping[str, Spans] = field(default_factory=dict[str, Spans])
     content: Content | None = None
     goes_together: bool = False
-    null_times: int = 0
-    future_rows: int = 0
+    left_out: Future[LeftOut] | None = None
     done: dict[str, Spans] = field(default_factory=dict[str, Spans])
     reports: dict[str, TierReport] = field(default_factory=dict[str, TierReport])
     expired: Mapping[str, Spans] = field(default_factory=dict[str, Spans])
@@ -173,6 +176,7 @@ class _Run:
             seen=states,
             began=began,
             progress=progress,
+            beside=found.beside,
             run_id=found.run_id,
         )
         run._find(states)
@@ -225,17 +229,21 @@ class _Run:
         known = self.storage.ledger.summary.valid_from
         self.content = Content(keys=self.rollup.keys, aggregates=self.rollup.aggregates, types=types, valid_from=known)
         self.goes_together = bool(self.plan.passes()) and can_go_together(rows, self.content)
-        self.null_times = self.source.check_null_times(self.rollup.null_time)
-        if self.rollup.future is not None:
-            self.future_rows = self.source.count_after(after(int(time.time()), self.rollup.future))
+        horizon = None if self.rollup.future is None else after(int(time.time()), self.rollup.future)
+        self.left_out = self.beside.submit(self.source.left_out, self.rollup.null_time, horizon)
         if self.request.is_dry:
             return
         if not is_made:
+            self._counted()
             self.storage.ensure(schemas(self.plan, rows, self.content, is_marked=self.rollup.partial))
             self._find(self.storage.states())
         self._keep_listing()
         if not self.request.is_ahead:
             self.storage.ledger.save_plan(to_json(encode_plan(self.plan)))
+
+    def _counted(self) -> LeftOut:
+        """The rows that are in no window; nothing is written before it is known that there may be some."""
+        return LeftOut() if self.left_out is None else self.left_out.result()
 
     def _keep_listing(self) -> None:
         """What claims are going to say of the source can be looked up."""
@@ -289,13 +297,12 @@ class _Run:
         if self.request.tiers or isinstance(self.request.span, Interval):
             return
         done = {text: int(time.time()) for each in self.findings.changed for text in each.rechecked}
-        summary = self.storage.ledger.summary
-        self.storage.ledger.summary = replace(summary, rechecked={**summary.rechecked, **done})
+        ledger = self.storage.ledger
+        ledger.summary = replace(ledger.summary, rechecked={**ledger.summary.rechecked, **done})
 
     def _pieces(self) -> list[Interval]:
         """What is due in pieces, each of which is done before the next begins."""
-        ends = self._ends(self.findings.due)
-        tasks = shuffle_tasks(self.storage.spark)
+        ends, tasks = self._ends(self.findings.due), shuffle_tasks(self.storage.spark)
         found = pieces(self.plan, self.source, self.span, ends, self._read(ends), tasks, self.request.chunk_s)
         return found[::-1] if self.request.newest_first else found
 
@@ -344,8 +351,8 @@ class _Run:
         self._note(self._mended())  # what was faster may have undone it
         self.progress(ChunkBegun(number=number, span=shown, due=tuple(step.tier.name for step in steps)))
         # What needs no row is known of the tables as they were looked at; what others write meanwhile counts more.
-        idle = {name: without(spans, ends.get(name, ())) for name, spans in due.items()}
-        self.storage.remember({name: self._claiming(name, spans) for name, spans in idle.items() if spans})
+        idle, known = {name: without(spans, ends.get(name, ())) for name, spans in due.items()}, self.storage.known
+        self.storage.remember({name: known[name].claiming(idle[name], self.version) for name in idle if idle[name]})
         written = {each.tier: each for each in self._made(number, ends)}
         for name, spans in due.items():
             self.done[name] = joined((*self.done.get(name, ()), *spans))
@@ -365,6 +372,7 @@ class _Run:
             version=self.version,
             is_partial=False if self.rollup.partial else None,
         )
+        self._counted()
         try:
             written = self.storage.write(
                 f"{self.run_id}-late-{uuid4().hex[:4]}", mending.writes(), telling(self.progress, 0)
@@ -383,11 +391,6 @@ class _Run:
         written = self._made(0, self.open, is_partial=True) if self.open else ()
         return [self._tier_report(self.plan.step(each.tier), (), {}, each) for each in written]
 
-    def _claiming(self, name: str, spans: Spans) -> State:
-        """What is known of a tier that has no row in some ranges, and needs none."""
-        state = self.storage.known[name]
-        return State(state.version, state.coverage.overlaid(Coverage.of_all(spans, self.version)))
-
     def _made(self, number: int, ends: Mapping[str, Spans], *, is_partial: bool = False) -> Sequence[Written]:
         """The due windows of a chunk are written, or those that have not ended."""
         steps = [step for step in self.plan.steps if step.tier.name in ends]
@@ -405,8 +408,11 @@ class _Run:
         )
         try:
             rows = work.written(work.frames())
+            self._counted()
             written = self.storage.write(
-                self.run_id, self._writes(steps, rows, ends, is_partial=is_partial), telling(self.progress, number)
+                self.run_id,
+                self._writes(self.content, steps, rows, ends, is_partial=is_partial),
+                telling(self.progress, number),
             )
             self.rows_read += work.rows_read()
             self.spans_read = joined((*self.spans_read, *work.spans))
@@ -421,6 +427,7 @@ class _Run:
 
     def _writes(
         self,
+        content: Content,
         steps: Sequence[Step],
         rows: Mapping[str, Rows],
         ends: Mapping[str, Spans],
@@ -436,7 +443,7 @@ class _Run:
             name, tier = step.tier.name, step.tier
             of = id(rows[name].frame), tier.kind is Kind.DECLARED
             if of not in shared:
-                shared[of] = stored(tier, rows[name], self._known_content, is_partial=is_marked)
+                shared[of] = stored(tier, rows[name], content, is_partial=is_marked)
             state = self.storage.known[name]
             is_new = not self.request.restate and all(map(state.coverage.is_untouched, ends[name]))
             writes.append(
@@ -451,12 +458,6 @@ class _Run:
             )
         return writes
 
-    @property
-    def _known_content(self) -> Content:
-        if self.content is None:
-            raise AssertionError("nothing is due")
-        return self.content
-
     def _tier_report(
         self, step: Step, due: Spans, ends: Mapping[str, Spans], written: Written | None = None
     ) -> TierReport:
@@ -470,7 +471,7 @@ class _Run:
 
     def _reported(self, startup_seconds: float, changed: Spans) -> RunReport:
         files = self.source.files(self.spans_read) if self.spans_read else Files()
-        findings = self.findings
+        findings, left_out = self.findings, self._counted()
         return RunReport(
             rollup=self.plan.rollup,
             run_id=self.run_id,
@@ -491,8 +492,8 @@ class _Run:
             lost=findings.lost,
             expired=self.expired,
             compacted=self.compacted,
-            null_times=self.null_times,
-            future_rows=self.future_rows,
+            null_times=left_out.null_times,
+            future_rows=left_out.future_rows,
             seconds=time.monotonic() - self.began,
             startup_seconds=startup_seconds,
             is_dry=self.request.is_dry,

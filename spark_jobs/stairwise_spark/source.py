@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil
+from typing import NamedTuple
 from urllib.parse import unquote
 
 from pyspark.errors import AnalysisException, ParseException
@@ -49,6 +50,13 @@ class Files:
     bytes: int | None = 0
 
 
+class LeftOut(NamedTuple):
+    """How many rows are in no window: those without a time, and those that are dated too far ahead."""
+
+    null_times: int = 0
+    future_rows: int = 0
+
+
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class PinnedSource:
     """The rows of the source that a run reads, however often it does.
@@ -76,6 +84,9 @@ class PinnedSource:
     where: str | None = None
     identity: str | None = None
     delta: Described | None = None
+    _listings: dict[Spans, list[str] | None] = field(
+        default_factory=dict[Spans, list[str] | None], init=False, repr=False
+    )
 
     def rows(self, spans: Spans | None = None, counted: Observation | None = None) -> DataFrame:
         """The rows of some spans, each with `_time` in microseconds; of all time without them.
@@ -151,7 +162,9 @@ class PinnedSource:
 
     def _listed(self, spans: Spans) -> list[str] | None:
         """The files that have to be read for some spans; None: nobody says, which is no reason for a run to fail."""
-        return unless_refused(lambda: sorted(self.rows(spans).inputFiles()))
+        if spans not in self._listings:
+            self._listings[spans] = unless_refused(lambda: sorted(self.rows(spans).inputFiles()))
+        return self._listings[spans]
 
     def _size(self, files: Sequence[str]) -> int | None:
         return unless_refused(lambda: _size(self.frame.sparkSession, files))
@@ -187,6 +200,18 @@ class PinnedSource:
         """How many rows have no time; files whose statistics say that they have none are skipped."""
         with translating():
             return self.frame.where(column(self.time.name).isNull()).count()
+
+    def left_out(self, policy: NullTime, horizon: int | None) -> LeftOut:
+        """How many rows are in no window, where the policy for those without a time allows for them.
+
+        Args:
+            policy: For rows without a time.
+            horizon: From this second on rows are dated too far ahead; None: none is.
+
+        Raises:
+            RunError: There are rows without a time, and the policy is to fail.
+        """
+        return LeftOut(self.check_null_times(policy), 0 if horizon is None else self.count_after(horizon))
 
     def check_null_times(self, policy: NullTime) -> int:
         """How many rows have no time, where the policy is to leave them out.

@@ -159,12 +159,16 @@ class Storage:
     def _below(self, *folders: str) -> Place:
         return Place.at("/".join([str(self.rollup.target).rstrip("/"), *folders]))
 
-    def is_made(self) -> bool:
-        """Whether the tables of all tiers are there, as a run of this plan has found before; by one look at all."""
+    def is_made(self, summaries: Sequence[Summary] | None = None) -> bool:
+        """Whether the tables of all tiers are there, as a run of this plan has found before; by one look at all.
+
+        Args:
+            summaries: What the bookkeeping has just said; None: it is asked.
+        """
         if self._is_made:
             return True
         with translating():
-            summaries = self.ledger.summaries()
+            summaries = self.ledger.summaries() if summaries is None else summaries
             if self.ledger.summary.made != self.plan or not self.ledger.summary.tiers.keys() >= self.tiers.keys():
                 return False
             self._is_seen = self._look_again(summaries)
