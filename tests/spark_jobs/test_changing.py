@@ -165,6 +165,18 @@ def test_windows_more_need_no_event_where_tables_hold_them(world: World, layout:
     assert (proof.total, proof.windows) == (0, 444 + 222 + 74 + 37 + 12)
 
 
+def test_events_that_came_too_late_for_tables_are_in_what_is_made_of_events(world: World) -> None:
+    """Tables reflect the version that has them, and hold them not: so they do not say when the first event was."""
+    declared = but(world.rollup, late="ignore", lateness="1h")
+    run(world.spark, optimize(declared), Request(span=Interval(BEGINNING, 1_700_006_400 + 86_400 * DAYS)))
+    world.add(range(-3, -1))
+    assert world.fill(declared).ignored_rows == 40
+    wider = with_windows(declared, "7m", "10m", "1h", "6h")
+    assert read(world.changed(wider)) == 20 * (24 * DAYS + 2)
+    proof = verify(world.spark, optimize(wider), Check(tiers=("7m",)))
+    assert proof.total == 0
+
+
 def test_files_without_statistics_say_nothing_of_when_events_were(world: World) -> None:
     world.fill()
     world.add(range(24 * DAYS, 24 * DAYS + 2))
