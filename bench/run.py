@@ -88,8 +88,8 @@ TRUTH = """\
 Seconds of wall clock in one warm session, the sides in turn, medians of eight rounds after four that warm it. Ten
 windows of 1 minute to 1 day, in one table where nothing else is said. A year of hourly runs is laid out by another
 writer of Delta tables, hour by hour, with the rows of as many runs, their claims as the bookkeeping has them after the
-last, and checkpoints; each time that the tables have 256 more commits their files are put together, as runs do it, and
-logs lose, as Delta Lake has it, what is older than thirty days.
+last, and checkpoints; each time that the tables have 256 more commits their files are put together, as runs do it, the
+last time 200 commits before its end, and logs lose, as Delta Lake has it, what is older than thirty days.
 "By hand" is what one writes without Stairwise: the minutes from the new events, kept in memory, the other windows from
 them and from the hours of the table, one append each, of what was asked for blindly.
 """
@@ -255,7 +255,7 @@ class Extent:
         truth_speed.WARMING, truth_speed.ROUNDS, truth_speed.COMMITS, truth_speed.LATE_DAYS = 1, 1, 40, 2
         truth_speed.LATE_ROUNDS = 1
         change_speed.WARMING, change_speed.ROUNDS, change_speed.DIFFERENCES = 0, 1, 1
-        truth_speed.UPKEEP, truth_speed.LOG_HOURS, truth_speed.A_YEAR = 24, 3 * 24, 4 * 24
+        truth_speed.UPKEEP, truth_speed.LONG_SINCE, truth_speed.LOG_HOURS, truth_speed.A_YEAR = 24, 10, 3 * 24, 4 * 24
         QUICK_PAGE.unlink(missing_ok=True)
         return cls(
             page=QUICK_PAGE, sizes=(5, 20), seeds=1, rows=200_000, truth=("hourly", "kept", "late", "long-log"),

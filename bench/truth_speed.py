@@ -34,6 +34,7 @@ from stairwise_spark import compacting
 from stairwise_spark.coverage import Claim, Coverage
 from stairwise_spark.engine import Due, Request, run
 from stairwise_spark.expressions import direct
+from stairwise_spark.ledger import new_run
 from stairwise_spark.report import RunReport
 from stairwise_spark.session import sql
 from stairwise_spark.source import open_source
@@ -57,6 +58,8 @@ LATE_ROUNDS = 3
 A_YEAR, LATE_DAYS, COMMITS, GIGABYTE = 365 * 24, 60, 10_000, 10**9
 UPKEEP, LOG_HOURS = compacting.COMMITS, 30 * 24
 """After so many hours each, a run looks after the tables; commits stay so long in a log."""
+LONG_SINCE = 200
+"""So many hours before the last one that was the last time."""
 _BOUNDS = ("window_start", "window_end", "k")
 
 
@@ -152,7 +155,7 @@ def hourly(spark: SparkSession) -> Iterator[Row]:
     year = hours.stage
     short, long = in_turn(day.next_hour, year.next_hour)
     yield slower("hourly run of 10 tiers, after a year of hourly runs / after a day of them", long, short, "1.3")
-    name = f"looking after the files, which one hourly run in {UPKEEP} does as well"
+    name = f"looking after the files, which one hourly run in {UPKEEP} does as well, but for those of the bookkeeping"
     yield name, f"{median(hours.upkeep):.2f}", "", "", ""
     idle = [timed(partial(year.run, year.hours)) for _ in range(ROUNDS)]
     if any(report.wrote_anything or report.source.rows for _, report in idle):
@@ -171,10 +174,15 @@ def year_of_runs(spark: SparkSession, hours: int) -> Stage:
     return _laid_out(spark, hours).stage
 
 
+def upkeeps(hours: int) -> range:
+    """The hours after which a run looks after the tables, if it is soon to do so again after so many hours."""
+    return range((hours - LONG_SINCE) % UPKEEP, hours - LONG_SINCE + 1, UPKEEP)
+
+
 def _laid_out(spark: SparkSession, hours: int) -> Hours:
     whole = Stage(spark, "whole", a_minute=FEW).begin(hours)
     year = Hours.of(whole, Stage(spark, "year", a_minute=FEW).begin(1))
-    for hour in range(UPKEEP, hours, UPKEEP):
+    for hour in upkeeps(hours):
         year.write(hour)
         year.keep()
     year.write(hours - hours % 50)
@@ -241,10 +249,14 @@ class Hours:
     def keep(self) -> None:
         """A run has looked after the tables, and what is older than Delta Lake keeps it has left the logs."""
         storage = Storage.of(self.stage.spark, optimize(self.stage.rollup), self.identity)
-        states = storage.states()
-        earlier = {tier: replace(state, version=state.version - compacting.COMMITS) for tier, state in states.items()}
-        due = START + self.stage.hours * HOUR
-        self.upkeep.append(timed(partial(compacting.look_after, storage, earlier, due))[0])
+        states, due = storage.states(), START + self.stage.hours * HOUR
+        storage.ledger.summary = replace(
+            storage.ledger.summary, looked_after=dict.fromkeys(states, -compacting.COMMITS)
+        )
+        self.upkeep.append(timed(partial(compacting.look_after, storage, due))[0])
+        storage.record(new_run(), {})  # as its report does
+        if any(state.coverage.stretches[0].start > START for state in states.values()):
+            raise AssertionError(f"after {self.stage.hours} hours, tables know no more how far they go back: {states}")
         self.checkpoint()
         self.checkpoints.append((self.stage.hours, *self.versions()))
         for hour, *versions in self.checkpoints:
@@ -283,12 +295,13 @@ def kept(spark: SparkSession) -> Iterator[Row]:
     whole = Stage(spark, "kept-whole", a_minute=FEW).begin(A_YEAR)
     hours = Hours.of(whole, Stage(spark, "kept", a_minute=FEW).begin(1))
     most, early = 0, _Looked(0, 0.0, 0.0)
-    for hour in (*range(UPKEEP, A_YEAR, UPKEEP), A_YEAR):
+    for hour in upkeeps(A_YEAR):
         hours.write(hour)
         most = max(most, hours.partitions().total())
         hours.keep()
-        if hour == 3 * UPKEEP:
+        if hour <= 3 * UPKEEP:
             early = _Looked.at(hours)
+    hours.write(A_YEAR)
     late, files = _Looked.at(hours), hours.partitions()
     name = f"files in {len(files):,} partitions after a year of hourly runs / if nobody looked after them"
     yield name, f"{files.total():,}", f"{hours.files:,}", f"{files.total() / hours.files:.3f}", ""

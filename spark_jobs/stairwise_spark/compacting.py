@@ -4,30 +4,29 @@ Only partitions all of whose windows have ended are compacted, so a run on a sch
 meet it is told by Delta Lake: a run repeats its chunk, and whoever compacts tries again, then leaves the table for next
 time. Compaction moves rows and changes none: its commits claim nothing, and what was claimed before still holds.
 
-Runs do it themselves, at their end, each time that a table has grown by some hundreds of commits: to know that, nobody
-has to count files or to remember when it was done last. They leave alone what would take long, as bytes go.
+Runs do it themselves, when all that they write is written, each time that a table has some hundreds of commits more
+than it had when its files were looked after last. They leave alone what would take long, as bytes go.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from itertools import accumulate
+from dataclasses import dataclass, replace
 
 from stairwise.tiers import Tier
 from stairwise.zones import DAY_SECONDS
 from stairwise_spark.arrangement import PART, WINDOW
 from stairwise_spark.compute import held_by
 from stairwise_spark.contents import Part, contents, newest_files, together
-from stairwise_spark.coverage import State
-from stairwise_spark.errors import CONFLICTS, translating
+from stairwise_spark.errors import CONFLICTS, RunError, translating
+from stairwise_spark.report import LookedAfter
 from stairwise_spark.session import having, sql
 from stairwise_spark.storage import Storage
 from stairwise_spark.tables import TierTable, literal
 
 COMMITS = 256
-"""Each time that a table has so many more, the run that made the last of them looks after its files."""
+"""Each time that a table has so many more, the run that finds that looks after its files."""
 MOST_BYTES = 1_000_000_000
 """So much of a table a run puts together; what is more takes minutes, and is left to ``maintain``."""
 # By default Spark lists folders in 10,000 tasks, however few there are.
@@ -47,7 +46,7 @@ class Crowding:
         tiers: Which tiers are in it; none: it is the bookkeeping.
         files: How many files it has.
         crowded: The partitions that have too many, and in which no window is open.
-        where: What is true of all of these, and of none that is open; empty: there is no need to tell them apart.
+        where: What is true of these, and of no other; empty: there is no need to tell them apart.
     """
 
     table: TierTable
@@ -60,8 +59,9 @@ class Crowding:
     def of_ledger(cls, table: TierTable) -> Crowding:
         """That of the bookkeeping, which only grows."""
         parts = contents(newest_files([table]))[table] or ()
-        files = together(parts).files
-        return cls(table=table, tiers=(), files=files, crowded=parts if files >= _MANY_OF_LEDGER else (), where="")
+        whole = together(parts)
+        crowded = tuple(each for each in parts if each.files > 1) if whole.files >= _MANY_OF_LEDGER else ()
+        return cls(table=table, tiers=(), files=whole.files, crowded=crowded, where="")
 
 
 def crowdings(
@@ -73,7 +73,7 @@ def crowdings(
         storage: Where they are.
         tables: Which.
         due: Windows that end later may be open still.
-        most_bytes: So much of a table may be put together, the newest first; None: all that is crowded.
+        most_bytes: So much of a table may be put together, of the newest; None: all that is crowded.
     """
     wanted = tuple(dict.fromkeys(tables))
     holding = contents(newest_files(wanted))
@@ -84,40 +84,50 @@ def crowdings(
         parts = holding[table] or ()
         crowded = {tier: _crowded(storage, tier, parts, due) for tier in tiers}
         if most_bytes is not None:
-            crowded = _first(crowded, most_bytes)
+            crowded = newest(crowded, most_bytes)
         found.append(
             Crowding(
                 table=table,
                 tiers=tiers,
                 files=together(parts).files,
                 crowded=tuple(part for of_tier in crowded.values() for part in of_tier),
-                where=_where(crowded, is_shared=storage.arrangement.is_shared),
+                where=chosen(crowded, is_shared=storage.arrangement.is_shared),
             )
         )
     return tuple(found)
 
 
-def look_after(storage: Storage, before: Mapping[str, State], due: int) -> int:
-    """So many partitions were put together, of tables to which hundreds of commits have come.
+def look_after(storage: Storage, due: int) -> LookedAfter:
+    """Tables that have grown by hundreds of commits have few files; the bookkeeping's next commit says so.
+
+    What goes wrong here is no reason for a run to fail that has written all it had to write.
 
     Args:
         storage: Where they are.
-        before: What was known of each tier when the run began.
         due: Windows that end later may be open still.
     """
-    by_tier = storage.tables()
-    grown = [table for tier, table in by_tier.items() if _has_grown(before.get(tier), storage.known.get(tier))]
+    tables, last = storage.tables(), storage.ledger.summary.looked_after
+    now = {tier: storage.known[tier].version for tier in tables if tier in storage.known}
+    grown = [tier for tier, version in now.items() if not 0 <= version - last.get(tier, 0) < COMMITS]
     if not grown:
-        return 0
-    with translating():
-        found = [*crowdings(storage, grown, due, MOST_BYTES)]
-        ledger = TierTable.find(storage.spark, storage.ledger.place, storage.rollup.name)
-        if ledger is not None:
-            found.append(Crowding.of_ledger(ledger))
-        done = [each for each in found if each.crowded and not compacted(each)]
-        if done:
-            storage.states()
-    return sum(len(each.crowded) for each in done)
+        return LookedAfter()
+    storage.ledger.summary = replace(
+        storage.ledger.summary, looked_after={**last, **{tier: now[tier] for tier in grown}}
+    )
+    done, left = 0, dict[str, None]()
+    try:
+        with translating():
+            found = [*crowdings(storage, (tables[tier] for tier in grown), due, MOST_BYTES)]
+            ledger = TierTable.find(storage.spark, storage.ledger.place, storage.rollup.name)
+            found += [Crowding.of_ledger(ledger)] if ledger is not None else []
+            for each in found:
+                if each.crowded and (why := compacted(each)):
+                    left[why] = None
+                else:
+                    done += len(each.crowded)
+    except RunError as error:
+        left[str(error)] = None
+    return LookedAfter(done, "; ".join(left))
 
 
 def compacted(found: Crowding) -> str:
@@ -153,11 +163,6 @@ def files_in(table: TierTable) -> int:
     return together(contents(newest_files([table]))[table] or ()).files
 
 
-def _has_grown(before: State | None, now: State | None) -> bool:
-    """Whether a multiple of so many commits was reached."""
-    return now is not None and (0 if before is None else before.version) // COMMITS < now.version // COMMITS
-
-
 def _crowded(storage: Storage, tier: str, parts: Iterable[Part], due: int) -> tuple[Part, ...]:
     """The partitions of a tier with many small files, in which no window is still open."""
     first_open = _first_open(storage.tiers[tier], due, storage.arrangement.days(tier))
@@ -172,22 +177,25 @@ def _crowded(storage: Storage, tier: str, parts: Iterable[Part], due: int) -> tu
     )
 
 
-def _first(crowded: Mapping[str, tuple[Part, ...]], most_bytes: int) -> dict[str, tuple[Part, ...]]:
-    """The newest of some partitions, as far as they are no larger than that together."""
-    newest = sorted({each.part or 0 for parts in crowded.values() for each in parts}, reverse=True)
-    sizes = (sum(each.bytes for parts in crowded.values() for each in parts if each.part == part) for part in newest)
-    kept = {part for part, size in zip(newest, accumulate(sizes), strict=True) if size <= most_bytes}
-    return {tier: tuple(each for each in parts if each.part in kept) for tier, parts in crowded.items()}
+def newest(crowded: Mapping[str, tuple[Part, ...]], most_bytes: int) -> dict[str, tuple[Part, ...]]:
+    """Of some partitions those that come to no more than so many bytes, the newest first; larger ones are left out."""
+    room, kept = most_bytes, set[tuple[str, int | None]]()
+    parts = [(each.part or 0, tier, each) for tier, found in crowded.items() for each in found]
+    for _, tier, each in sorted(parts, key=lambda named: named[:2], reverse=True):
+        if each.bytes <= room:
+            room -= each.bytes
+            kept.add((tier, each.part))
+    return {tier: tuple(each for each in found if (tier, each.part) in kept) for tier, found in crowded.items()}
 
 
-def _where(crowded: Mapping[str, tuple[Part, ...]], *, is_shared: bool) -> str:
-    """What is true of these partitions, and of none that is open."""
+def chosen(crowded: Mapping[str, tuple[Part, ...]], *, is_shared: bool) -> str:
+    """What is true of these partitions, and of no other."""
     conditions: list[str] = []
     for tier, parts in crowded.items():
         if parts:
-            numbers = [each.part or 0 for each in parts]
+            numbers = ", ".join(str(each.part) for each in parts)
             of_tier = f"{WINDOW.name} = {literal(tier)} AND " if is_shared else ""
-            conditions.append(f"({of_tier}{PART.name} >= {min(numbers)} AND {PART.name} <= {max(numbers)})")
+            conditions.append(f"({of_tier}{PART.name} IN ({numbers}))")
     return " OR ".join(conditions)
 
 

@@ -42,6 +42,7 @@ from stairwise_spark.pointing import pointing
 from stairwise_spark.report import (
     ChunkBegun,
     ChunkDone,
+    LookedAfter,
     Progress,
     RunBegun,
     RunReport,
@@ -125,7 +126,7 @@ class _Run:
         done: The ranges of each tier that this run has brought up to date.
         expired: Of which the rows have gone, by tier.
         repaired_rows: Late rows that were merged into windows that could not be made again.
-        compacted: So many partitions with many small files were put together.
+        looked_after: What was done for the files of the tables.
     """
 
     plan: Plan
@@ -151,7 +152,7 @@ class _Run:
     reports: dict[str, TierReport] = field(default_factory=dict[str, TierReport])
     expired: Mapping[str, Spans] = field(default_factory=dict[str, Spans])
     repaired_rows: int = 0
-    compacted: int = 0
+    looked_after: LookedAfter = field(default_factory=LookedAfter)
     rows_read: int = 0
     spans_read: Spans = ()
 
@@ -233,13 +234,15 @@ class _Run:
         self.left_out = self.beside.submit(self.source.left_out, self.rollup.null_time, horizon)
         if self.request.is_dry:
             return
+        text = to_json(encode_plan(self.plan))
+        if not is_made or self.listing is not None or not self.storage.ledger.has_plan(text):
+            self._counted()  # for something is going to be written
         if not is_made:
-            self._counted()
             self.storage.ensure(schemas(self.plan, rows, self.content, is_marked=self.rollup.partial))
             self._find(self.storage.states())
         self._keep_listing()
         if not self.request.is_ahead:
-            self.storage.ledger.save_plan(to_json(encode_plan(self.plan)))
+            self.storage.ledger.save_plan(text)
 
     def _counted(self) -> LeftOut:
         """The rows that are in no window; nothing is written before it is known that there may be some."""
@@ -272,7 +275,6 @@ class _Run:
             self._look_after()
         report = self._reported(startup_seconds, changed)
         if not self.request.is_dry:
-            self._note_rechecks()
             is_news = report.wrote_anything or self.storage.known != self.seen
             if is_news and self.content is None:
                 self._keep_listing()
@@ -282,23 +284,20 @@ class _Run:
     def _look_after(self) -> None:
         """Rows go that were kept as long as is declared, those of each tier by one commit; grown tables get few files.
 
-        Not while other runs may be filling other ranges.
+        Not while other runs may be filling other ranges. It is also kept which lookbacks were done, if they were of all
+        that tables hold.
         """
+        self._counted()
         if isinstance(self.request.span, Interval):
             return
+        now = int(time.time())
         if not self.request.tiers:
-            self.expired, writes = expiry(self.plan, self.rollup, self.storage, int(time.time()))
+            self.storage.ledger.note_rechecks((text for each in self.findings.changed for text in each.rechecked), now)
+            self.expired, writes = expiry(self.plan, self.rollup, self.storage, now)
             if writes:
                 self.storage.write(f"{self.run_id}-expiry", writes)
-        self.compacted = look_after(self.storage, self.seen, self.span.end)
-
-    def _note_rechecks(self) -> None:
-        """It is kept which lookbacks this run has done, if it has looked at all that tables hold."""
-        if self.request.tiers or isinstance(self.request.span, Interval):
-            return
-        done = {text: int(time.time()) for each in self.findings.changed for text in each.rechecked}
-        ledger = self.storage.ledger
-        ledger.summary = replace(ledger.summary, rechecked={**ledger.summary.rechecked, **done})
+        if self.storage.known != self.seen:
+            self.looked_after = look_after(self.storage, self.span.end)
 
     def _pieces(self) -> list[Interval]:
         """What is due in pieces, each of which is done before the next begins."""
@@ -491,7 +490,7 @@ class _Run:
             unrepairable_rows=findings.unrepairable_rows,
             lost=findings.lost,
             expired=self.expired,
-            compacted=self.compacted,
+            looked_after=self.looked_after,
             null_times=left_out.null_times,
             future_rows=left_out.future_rows,
             seconds=time.monotonic() - self.began,

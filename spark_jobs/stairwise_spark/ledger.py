@@ -83,6 +83,7 @@ class Summary:
         rechecked: When each declared lookback was last done, in seconds, by its text.
         moves: What tiers of the plan were called before, by their new names: their tables may be there still.
         valid_from: From which instant on a column is filled, by its name; before, its events were gone already.
+        looked_after: The version of each tier's table when a run last looked after its files, by the tier's name.
     """
 
     made: str = ""
@@ -93,6 +94,7 @@ class Summary:
     rechecked: Mapping[str, int] = field(default_factory=dict[str, int])
     moves: Mapping[str, str] = field(default_factory=dict[str, str])
     valid_from: Mapping[str, int] = field(default_factory=dict[str, int])
+    looked_after: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def encode(self) -> str:
         """The text, as a commit carries it."""
@@ -107,6 +109,7 @@ class Summary:
         document |= {"rechecked": dict(self.rechecked)} if self.rechecked else {}
         document |= {"moves": dict(self.moves)} if self.moves else {}
         document |= {"valid_from": dict(self.valid_from)} if self.valid_from else {}
+        document |= {"looked_after": dict(self.looked_after)} if self.looked_after else {}
         return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
 
     @classmethod
@@ -132,9 +135,10 @@ class Summary:
                     tiers=known,
                     source=source if isinstance(source, str) else None,
                     meaning=Meaning.decode(meaning) if isinstance(meaning, str) else None,
-                    rechecked=_instants(document.get("rechecked", {})),
+                    rechecked=_numbers(document.get("rechecked", {})),
                     moves=_names(document.get("moves", {})),
-                    valid_from=_instants(document.get("valid_from", {})),
+                    valid_from=_numbers(document.get("valid_from", {})),
+                    looked_after=_numbers(document.get("looked_after", {})),
                 )
             case _:
                 raise _refusal(document)
@@ -233,20 +237,27 @@ class Ledger:
         """The summary is kept by a commit of its own; one Spark job."""
         self._add(_STATE, _Note(run, 0, run, self.summary.encode()))
 
+    def note_rechecks(self, lookbacks: Iterable[str], now: int) -> None:
+        """The next commit says that some declared lookbacks were done, at a second."""
+        self.summary = replace(self.summary, rechecked={**self.summary.rechecked, **dict.fromkeys(lookbacks, now)})
+
     def save_plan(self, text: str) -> None:
         """The plan is the one that :meth:`load_plan` gives from now on; for people as ``_stairwise/plan.json``.
 
         If it was that already by the summary, nothing is done.
         """
-        digest = digested(text)
-        if self.summary.plan == digest:
+        if self.has_plan(text):
             return
         if self._plans is None:
             self.load_plan()
-        self.summary = replace(self.summary, plan=digest)
+        self.summary = replace(self.summary, plan=digested(text))
         self._add(_PLAN, _Note("plan", self._plans or 0, "", text))
         self._plans = (self._plans or 0) + 1
         self._publish("plan.json", text)
+
+    def has_plan(self, text: str) -> bool:
+        """Whether the plan was saved last, by the summary."""
+        return self.summary.plan == digested(text)
 
     def load_plan(self) -> str | None:
         """The plan that was saved last; None: there was none."""
@@ -384,7 +395,7 @@ def _ranges(spans: Iterable[Interval]) -> Json:
     return [[format_instant(start), format_instant(end)] for start, end in spans]
 
 
-def _instants(value: object) -> dict[str, int]:
+def _numbers(value: object) -> dict[str, int]:
     if not is_object(value):
         raise _refusal(value)
     return {name: each for name, each in value.items() if isinstance(each, int)}

@@ -223,9 +223,10 @@ class _Work:
         """One table is in order, or why not is known."""
         after = found.files - sum(each.files - 1 for each in found.crowded)
         if found.crowded and not self.upkeep.is_dry:
-            left = "; ".join(filter(None, (left, compacted(found))))
+            not_done = compacted(found)
+            left = "; ".join(filter(None, (left, not_done)))
             after = files_in(found.table)
-            self.has_committed = True
+            self.has_committed = self.has_committed or not not_done
         if self.upkeep.vacuum and not self.upkeep.is_dry:
             self._vacuum(found.table)
         self.done.append(

@@ -112,6 +112,19 @@ class SourceReport:
     found: tuple[tuple[str, str], ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class LookedAfter:
+    """What a run did for the files of its tables.
+
+    Attributes:
+        partitions: In so many, small files were put together.
+        left: Why some were left; empty: none was.
+    """
+
+    partitions: int = 0
+    left: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReport:
     """What a run did.
@@ -128,7 +141,7 @@ class RunReport:
         unrepairable_rows: Those of them that belong to such windows, and could not be merged into all of these.
         lost: The windows that were due, and that nothing gives any more, by tier.
         expired: The windows that were kept as long as is declared, and have gone, by tier.
-        compacted: So many partitions with many small files were put together.
+        looked_after: What was done for the files of the tables, once all was written.
         null_times: Rows without a time, left out.
         future_rows: Rows dated further ahead than is declared, which are in no window yet.
         seconds: From when the session was ready.
@@ -149,7 +162,7 @@ class RunReport:
     unrepairable_rows: int | None = 0
     lost: Mapping[str, Spans] = field(default_factory=dict[str, Spans])
     expired: Mapping[str, Spans] = field(default_factory=dict[str, Spans])
-    compacted: int = 0
+    looked_after: LookedAfter = field(default_factory=LookedAfter)
     future_rows: int = 0
     startup_seconds: float = 0.0
     is_dry: bool = False
@@ -181,7 +194,8 @@ class RunReport:
             "unrepairable_rows": self.unrepairable_rows,
             "lost": _by_tier(self.lost),
             "expired": _by_tier(self.expired),
-            "partitions_compacted": self.compacted,
+            "partitions_compacted": self.looked_after.partitions,
+            "compaction_left": self.looked_after.left or None,
             "null_times": self.null_times,
             "future_rows": self.future_rows,
             "seconds": round(self.seconds, 3),

@@ -287,8 +287,10 @@ def summary(report: RunReport) -> str:
     rows = f"{counted(read.rows, 'row')} read{files}{large}, " if read.rows else ""
     lines.append(f"  {rows}{quantity(report.seconds)} s; session ready after {quantity(report.startup_seconds)} s")
     lines += _said_of_rows(report)
-    if report.compacted:
-        lines.append(f"  small files were put together in {counted(report.compacted, 'partition')}")
+    if report.looked_after.partitions:
+        lines.append(f"  small files were put together in {counted(report.looked_after.partitions, 'partition')}")
+    if report.looked_after.left:
+        lines.append(f"  compaction: {report.looked_after.left}")
     lines += [f"  {way}: {why}" for way, why in report.source.found]
     return "\n".join(lines)
 

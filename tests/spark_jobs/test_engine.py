@@ -21,10 +21,13 @@ from stairwise.tiers import How
 from stairwise.windowing import Interval, windows_ending
 from stairwise_spark import chunks as chunks_by_size
 from stairwise_spark.engine import Request, run
+from stairwise_spark.errors import RunError
 from stairwise_spark.expressions import argument_types, direct
 from stairwise_spark.report import ChunkBegun, ChunkDone, Event, RunBegun, TierWritten
+from stairwise_spark.scope import Due
 from stairwise_spark.session import shuffle_tasks
 from stairwise_spark.spans import joined
+from tests.changed import but
 from tests.spark_jobs.events import events
 
 pytestmark = pytest.mark.spark
@@ -289,3 +292,39 @@ def test_no_events_and_no_window_that_ended(spark: SparkSession, source: str, tm
     assert all(not cells(table(spark, rollup, window.name), rollup) for window in rollup.windows)
     minute = Interval(NOON + 60, NOON + 120)
     assert not run(spark, plan, Request(span=minute)).wrote_anything
+
+
+@pytest.mark.parametrize("kind", ["delta", "parquet"])
+def test_rows_without_a_time_fail_a_run_before_it_writes(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    folder, target = tmp_path / "events", tmp_path / "tables"
+    rollup = Rollup(
+        name="trips",
+        source=Source(path=str(folder), format=kind, time="at"),
+        aggregates={"trips": "count()"},
+        windows=("1h", "day"),
+        target=str(target / "first"),
+    )
+
+    def add(hours: range, *, with_null: bool) -> None:
+        rows = spark.range(hours.start, hours.stop, 1, 1).select(F.timestamp_seconds(F.col("id") * 3_600).alias("at"))
+        none = spark.range(int(with_null)).select(F.lit(None).cast("timestamp").alias("at"))
+        rows.unionByName(none).coalesce(1).write.format(kind).mode("append").save(str(folder))
+
+    def written() -> set[Path]:
+        return {file for file in target.rglob("*") if file.is_file()}
+
+    add(range(30), with_null=False)
+    assert run(spark, optimize(rollup), Request(span=Due(until=30 * 3_600))).wrote_anything
+    add(range(30, 32), with_null=True)
+    before = written()
+    for declared, until in (
+        (rollup, 32 * 3_600),
+        (rollup, 30 * 3_600 + 1_800),  # in which no window ends
+        (but(rollup, deletes="20%"), 32 * 3_600),  # which is another plan
+        (but(rollup, target=str(target / "second")), 32 * 3_600),  # where nothing is
+    ):
+        with pytest.raises(RunError, match="1 row has no time: at is NULL"):
+            run(spark, optimize(declared), Request(span=Due(until=until)))
+        assert written() == before
+    report = run(spark, optimize(but(rollup, null_time="skip")), Request(span=Due(until=32 * 3_600)))
+    assert (report.wrote_anything, report.null_times) == (True, 1)

@@ -16,11 +16,16 @@ from stairwise.errors import UsageError
 from stairwise.plan import Plan
 from stairwise.windowing import Interval
 from stairwise_spark import compacting
-from stairwise_spark.compacting import tried
+from stairwise_spark.compacting import chosen, newest, tried
+from stairwise_spark.contents import Part
+from stairwise_spark.coverage import trusted
 from stairwise_spark.engine import Request, run
+from stairwise_spark.errors import RunError
 from stairwise_spark.maintain import Kept, Upkeep, maintain
+from stairwise_spark.report import LookedAfter
 from stairwise_spark.scope import Due
 from stairwise_spark.session import sql
+from stairwise_spark.spans import without
 from stairwise_spark.status import status
 from stairwise_spark.storage import Storage
 from stairwise_spark.terminal import summary
@@ -73,20 +78,56 @@ def test_a_run_puts_files_together_each_time_that_tables_have_grown(
         monkeypatch.setattr(compacting, "COMMITS", commits)
         until = DAY + (since + 1) * HOUR
         report = run(spark, plan, Request(span=Due(until=until) if span is None else span))
-        assert (report.wrote_anything, report.compacted) == (True, 0)
+        assert (report.wrote_anything, report.looked_after) == (True, LookedAfter())
     assert [before for before, *_ in files(maintain(spark, plan, Upkeep(is_dry=True)))] == [
         before + 2 * partitions for before, _, partitions in crowded
     ]
     report = run(spark, plan, Request(span=Due(until=DAY + 9 * HOUR)))
-    assert (report.wrote_anything, report.compacted) == (True, 0)  # its week has not ended by then
+    assert (report.wrote_anything, report.looked_after) == (True, LookedAfter())  # its week has not ended by then
+    covered = {tier: state.coverage for tier, state in Storage.of(spark, plan).states().items()}
     report = run(spark, plan, Request(span=Due()))
-    assert (report.wrote_anything, report.compacted) == (True, many)
-    assert "small files were put together in" in summary(report)
+    assert (report.wrote_anything, report.looked_after) == (True, LookedAfter(many))
+    assert "small files were put together in 2 partitions" in summary(report)
     assert all(before == after for before, after, _ in files(maintain(spark, plan, Upkeep(is_dry=True))))
     assert verify(spark, plan, Check()).total == 0
-    versions = {tier: state.version for tier, state in Storage.of(spark, plan).states().items()}
+    storage = Storage.of(spark, plan)
+    for tier, state in storage.states().items():
+        assert storage.ledger.summary.looked_after[tier] == state.version - 1
+        assert not without(trusted(covered[tier]), trusted(state.coverage))
+    before = storage.known
+    monkeypatch.setattr(compacting, "COMMITS", 0)
     assert not run(spark, plan, Request(span=Due())).wrote_anything
-    assert {tier: state.version for tier, state in Storage.of(spark, plan).states().items()} == versions
+    assert Storage.of(spark, plan).states() == before
+
+
+def test_a_run_that_cannot_put_files_together_says_so(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = by_hours(spark, tmp_path, "one_table", 4)
+    monkeypatch.setattr(compacting, "COMMITS", 1)
+
+    def refused(_: object) -> str:
+        raise RunError("there is no room.")
+
+    monkeypatch.setattr(compacting, "compacted", refused)
+    report = run(spark, plan, Request(span=Due()))
+    assert (report.wrote_anything, report.looked_after) == (True, LookedAfter(left="there is no room."))
+    assert "  compaction: there is no room." in summary(report).splitlines()
+    assert report.to_json()["compaction_left"] == "there is no room."
+    assert verify(spark, plan, Check()).total == 0
+
+
+def test_runs_leave_alone_what_takes_long() -> None:
+    def parts(*sizes: int) -> tuple[Part, ...]:
+        return tuple(
+            Part(window=None, part=7 * week, files=9, bytes=size, rows=1, ends=None) for week, size in enumerate(sizes)
+        )
+
+    crowded = {"1h": parts(5, 40, 3, 900), "1d": parts(1, 1, 1)}
+    kept = newest(crowded, 44)
+    assert {tier: [each.part for each in found] for tier, found in kept.items()} == {"1h": [0, 14], "1d": [0, 7, 14]}
+    assert chosen(kept, is_shared=False) == "(_part IN (0, 14)) OR (_part IN (0, 7, 14))"
+    assert chosen({"1h": kept["1h"], "it's": ()}, is_shared=True) == "(window = '1h' AND _part IN (0, 14))"
 
 
 def test_what_was_summed_up_outlives_the_commits_of_the_log(spark: SparkSession, tmp_path: Path) -> None:

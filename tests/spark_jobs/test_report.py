@@ -118,6 +118,7 @@ def test_the_document() -> None:
         "lost": {},
         "expired": {},
         "partitions_compacted": 0,
+        "compaction_left": None,
         "null_times": 3,
         "future_rows": 1,
         "seconds": 2.346,
