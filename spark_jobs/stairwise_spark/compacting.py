@@ -56,11 +56,12 @@ class Crowding:
     where: str
 
     @classmethod
-    def of_ledger(cls, table: TierTable) -> Crowding:
-        """That of the bookkeeping, which only grows."""
+    def of_ledger(cls, table: TierTable, most_bytes: int | None = None) -> Crowding:
+        """That of the bookkeeping, which only grows; it is put together if it is no larger than so much."""
         parts = contents(newest_files([table]))[table] or ()
         whole = together(parts)
-        crowded = tuple(each for each in parts if each.files > 1) if whole.files >= _MANY_OF_LEDGER else ()
+        is_crowded = whole.files >= _MANY_OF_LEDGER and (most_bytes is None or whole.bytes <= most_bytes)
+        crowded = tuple(each for each in parts if each.files > 1) if is_crowded else ()
         return cls(table=table, tiers=(), files=whole.files, crowded=crowded, where="")
 
 
@@ -119,7 +120,7 @@ def look_after(storage: Storage, due: int) -> LookedAfter:
         with translating():
             found = [*crowdings(storage, (tables[tier] for tier in grown), due, MOST_BYTES)]
             ledger = TierTable.find(storage.spark, storage.ledger.place, storage.rollup.name)
-            found += [Crowding.of_ledger(ledger)] if ledger is not None else []
+            found += [Crowding.of_ledger(ledger, MOST_BYTES)] if ledger is not None else []
             for each in found:
                 if each.crowded and (why := compacted(each)):
                     left[why] = None
