@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+import traceback
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -78,6 +79,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _INTERRUPTED
     except OSError as error:
         return _give_up(error)
+    except Exception:  # noqa: BLE001 - whatever it is, it is no answer, which Python's own exit code would be
+        traceback.print_exc()
+        return StairwiseError.exit_code
 
 
 def _is_configurable(stream: TextIO) -> TypeGuard[TextIOWrapper]:

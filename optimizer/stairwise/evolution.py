@@ -37,6 +37,10 @@ class Permission(Enum):
     REBUILD = "--allow-rebuild"
 
 
+MARK = "is_partial"
+"""The column by which a declaration with ``partial: true`` tells windows that have not ended."""
+
+
 class Origin(Enum):
     """Where values come from that no other tier has."""
 
@@ -177,6 +181,7 @@ def is_filled_alike(old: Rollup, new: Rollup) -> bool:
     return (
         not _differing(old, new)
         and Meaning.of(old).columns == Meaning.of(new).columns
+        and old.partial == new.partial
         and {each.name: meaning(each.window) for each in old.windows}
         == {each.name: meaning(each.window) for each in new.windows}
     )
@@ -221,10 +226,16 @@ def _columns(old: Rollup, new: Rollup) -> Iterator[Change]:
         elif before[name] != aggregate:
             why, needs = f"it was {before[name]}, and is {aggregate}", Permission.REBUILD
             yield Change(action=Action.FILL, tier=None, column=name, origin=origins[name], needs=needs, why=why)
+    if new.partial and not old.partial:
+        why = "windows that have not ended are marked"
+        yield Change(action=Action.FILL, tier=None, column=MARK, origin=Origin.STATES, why=why)
     for name, aggregate in before.items():
         if name not in now:
             why = f"{aggregate} is not declared any more"
             yield Change(action=Action.DROP, tier=None, column=name, needs=Permission.DROP, why=why)
+    if old.partial and not new.partial:
+        why = "windows that have not ended are not written any more"
+        yield Change(action=Action.DROP, tier=None, column=MARK, needs=Permission.DROP, why=why)
 
 
 def _renamed(running: Plan, goal: Plan) -> Mapping[str, str]:

@@ -11,7 +11,7 @@ calls whole under the new declaration are due, whoever wrote them.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -68,6 +68,7 @@ def apply(
         RunError: It could not be done; what was done until then stays, and is not done again.
     """
     check_allowed(found.evolution, allowed)
+    _check_history(found.evolution, found.rollup)
     running = found.evolution.running
     if (
         running is not None
@@ -124,6 +125,24 @@ def check_allowed(evolution: Evolution, allowed: frozenset[Permission]) -> None:
             f"rollup '{evolution.goal.rollup}': not allowed: {listed}.",
             hint=f"add {wanted} if that is what you want.",
             needs=wanted,
+        )
+
+
+def _check_history(evolution: Evolution, rollup: Rollup) -> None:
+    """Refuse to make anew at once what could be kept, where the source does not have all of it any more.
+
+    Raises:
+        UsageError: Something is renamed or filled beside what is rebuilt, or a column means something else.
+    """
+    if rollup.source.retain is None or Permission.REBUILD not in evolution.needed:
+        return
+    others = [each for each in evolution.changes if each.action in {Action.RENAME, Action.FILL}]
+    if others:
+        listed = ", ".join(f"{each.action.value} {each.column or each.tier} ({each.why})" for each in others)
+        raise UsageError(
+            f"rollup '{evolution.goal.rollup}': the source keeps its rows for {rollup.source.retain}, so {listed} "
+            "would lose what was before, together with a rebuild.",
+            hint="apply that by itself first; a column that is to mean something else takes another name.",
         )
 
 
@@ -226,6 +245,7 @@ class _Change:
         self._filled(ahead, storage)
         valid_from = self._left_behind(ahead, storage)
         self._switch(storage, self.moves, valid_from)
+        self._gone([str(each.origin) for each in self.evolution.of(Action.RENAME)])
 
     def _storage(self) -> Storage:
         """The tables as the goal has them."""
@@ -335,6 +355,11 @@ class _Change:
         columns = [each.column for each in self.evolution.of(Action.FILL) if each.column is not None]
         if not lost or not columns:
             return {}
+        roots = [step.tier for step in ahead.steps if step.reads is None and step.tier.name in lost]
+        since = max(span.end for tier in roots for span in events(tier, lost[tier.name]))
+        # It is known before anybody can take these windows for filled: whoever comes after a kill does not find it out.
+        summary = storage.ledger.summary
+        storage.ledger.summary = replace(summary, valid_from={**summary.valid_from, **dict.fromkeys(columns, since)})
         # Runs of the old declaration may have added late rows meanwhile: what is claimed is never older than the rows.
         states, newest = storage.states(), self.old.states()
         kept: dict[str, State] = {}
@@ -345,8 +370,6 @@ class _Change:
             before = Coverage.over(each for stretches in known for each in stretches)
             kept[tier] = State(states[tier].version, states[tier].coverage.overlaid(before))
         storage.record(self.run, kept)
-        roots = [step.tier for step in ahead.steps if step.reads is None and step.tier.name in lost]
-        since = max(span.end for tier in roots for span in events(tier, lost[tier.name]))
         for name, table in storage.tables().items():
             if storage.tiers[name].kind is Kind.DECLARED:
                 for each in columns:
@@ -420,17 +443,11 @@ class _Change:
         """What nobody wants any more is gone: tables, and columns."""
         storage = self._storage()
         storage.states()
-        gone = [*map(_tier, self.evolution.of(Action.DROP))]
-        gone += [each.origin for each in self.evolution.of(Action.RENAME) if isinstance(each.origin, str)]
-        old = self.old.tables()
-        for tier in gone:
-            if tier in old and tier not in self.moves.values():
-                with translating(f"table {old[tier].place}"):
-                    self._removed(old[tier], tier)
+        self._gone([*map(_tier, self.evolution.of(Action.DROP))])
         for tier, kind in self.found.leftovers.items():
             table = TierTable.find(storage.spark, storage.place_of(tier, kind), self.found.rollup.name)
             if table is not None:
-                remove(table)
+                remove(table, self._emptying(storage, (tier,)))
         for table, columns in _by_table(storage, self._schemas(self.goal)).items():
             partitions = {field.name for field in storage.arrangement.folders}
             superfluous = [name for name in table.now().columns if name not in {*columns, *partitions}]
@@ -441,11 +458,17 @@ class _Change:
         storage.ledger.summary = replace(storage.ledger.summary, tiers=kept)
         storage.record(self.run, {})
 
-    def _removed(self, table: TierTable, tier: str) -> None:
-        if self.old.arrangement.is_shared:
-            empty_window(table, tier, self._emptying(self.old, (tier,)))
-        else:
-            remove(table)
+    def _gone(self, tiers: Iterable[str]) -> None:
+        """Tiers of the running plan have no rows any more, but for those whose tables were moved."""
+        old = self.old.tables()
+        for tier in tiers:
+            if tier in old and tier not in self.moves.values():
+                claim = self._emptying(self.old, (tier,))
+                with translating(f"table {old[tier].place}"):
+                    if self.old.arrangement.is_shared:
+                        empty_window(old[tier], tier, claim)
+                    else:
+                        remove(old[tier], claim)
 
 
 def _tier(change: Change) -> str:

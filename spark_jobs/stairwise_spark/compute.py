@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from stairwise.aggregate import ROWS, Aggregate, Partial, Sharing, partial_columns
+from stairwise.evolution import MARK
 from stairwise.plan import Plan, Step
 from stairwise.tiers import How, Kind, Tier
 from stairwise.window import FixedWindow
@@ -29,7 +30,7 @@ from stairwise_spark.sliding import overlaps_much, slid, slid_from_events
 from stairwise_spark.spans import Spans, hull, in_whole_slices, joined
 
 _BOUNDS = ("_begin", "_end")
-IS_PARTIAL = "is_partial"
+IS_PARTIAL = MARK
 """The column that says of a window, where the declaration wants both kinds, that it has not ended."""
 # The share of a grid's instants that are edges, from which on to merge twice costs less than to look for edges.
 _ENOUGH_OF_A_GRID = 0.5

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ from stairwise.json_fields import Json
 from stairwise.plan import Plan
 from stairwise.quantity import counted, length_of_time, quantity, size
 from stairwise.replan import replanned
-from stairwise.rollup import Rollup
+from stairwise.rollup import Layout, Rollup
 from stairwise.tiers import Kind
 from stairwise_spark.contents import Part, contents, newest_files, together
 from stairwise_spark.errors import condition, translating
@@ -79,12 +79,14 @@ class Difference:
     def price(self, change: Change) -> Price:
         """What a change costs, as far as it was filled until now."""
         goal = self.evolution.goal
+        if change.action is Action.RENAME and self.rollup.layout is Layout.ONE_TABLE:
+            return self._rewritten({str(change.origin)})
         if change.action in {Action.KEEP, Action.RENAME}:
             return Price()
         if change.action is Action.DROP:
-            return Price() if change.column is None else self._rewritten()
+            return Price() if change.column is None else self._rewritten(self._declared)
         if change.action is Action.FILL and change.origin is Origin.STATES:
-            return self._rewritten()
+            return self._rewritten(self._declared)
         filled = goal.steps if change.step is None else (change.step,)
         costs = [self.filling[step.tier.name] for step in filled] if self.held_s else []
         return Price(
@@ -93,17 +95,21 @@ class Difference:
             seconds=float(sum(cost.total for cost in costs)) if goal.totals.unit == "s" else None,
         )
 
-    def _rewritten(self) -> Price:
-        """Of writing again what is in the declared tables."""
+    @property
+    def _declared(self) -> Collection[str]:
+        """The declared tiers of the running plan."""
         running = self.evolution.running
         steps = () if running is None else running.steps
-        declared = {step.tier.name for step in steps if step.tier.kind is Kind.DECLARED}
-        all_of_it = together([part for tier, part in self.holds.items() if tier in declared])
+        return {step.tier.name for step in steps if step.tier.kind is Kind.DECLARED}
+
+    def _rewritten(self, tiers: Collection[str]) -> Price:
+        """Of writing again what is in tables of the running plan."""
+        all_of_it = together([part for tier, part in self.holds.items() if tier in tiers])
         constants = Constants()
         return Price(
             rows=all_of_it.rows or 0,
             bytes=all_of_it.bytes,
-            seconds=all_of_it.bytes * constants.write_byte + len(declared) * constants.commit,
+            seconds=all_of_it.bytes * constants.write_byte + len(tiers) * constants.commit,
         )
 
     def to_json(self) -> dict[str, Json]:

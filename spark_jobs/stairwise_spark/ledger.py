@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 from uuid import uuid4
@@ -84,6 +85,7 @@ class Summary:
         moves: What tiers of the plan were called before, by their new names: their tables may be there still.
         valid_from: From which instant on a column is filled, by its name; before, its events were gone already.
         looked_after: The version of each tier's table when a run last looked after its files, by the tier's name.
+        switched: How many plans had been saved; whoever does not know the newest of them began before it ruled.
     """
 
     made: str = ""
@@ -95,6 +97,7 @@ class Summary:
     moves: Mapping[str, str] = field(default_factory=dict[str, str])
     valid_from: Mapping[str, int] = field(default_factory=dict[str, int])
     looked_after: Mapping[str, int] = field(default_factory=dict[str, int])
+    switched: int = 0
 
     def encode(self) -> str:
         """The text, as a commit carries it."""
@@ -110,6 +113,7 @@ class Summary:
         document |= {"moves": dict(self.moves)} if self.moves else {}
         document |= {"valid_from": dict(self.valid_from)} if self.valid_from else {}
         document |= {"looked_after": dict(self.looked_after)} if self.looked_after else {}
+        document |= {"switched": self.switched} if self.switched else {}
         return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
 
     @classmethod
@@ -128,7 +132,7 @@ class Summary:
         match document.get("made"), document.get("plan"), document.get("tiers"):
             case str(made), str(plan), tiers if is_object(tiers):
                 known = {name: _known(each) for name, each in tiers.items()}
-                source, meaning = document.get("source"), document.get("meaning")
+                source, meaning, switched = (document.get(name) for name in ("source", "meaning", "switched"))
                 return cls(
                     made=made,
                     plan=plan,
@@ -139,6 +143,7 @@ class Summary:
                     moves=_names(document.get("moves", {})),
                     valid_from=_numbers(document.get("valid_from", {})),
                     looked_after=_numbers(document.get("looked_after", {})),
+                    switched=switched if isinstance(switched, int) else 0,
                 )
             case _:
                 raise _refusal(document)
@@ -225,12 +230,16 @@ class Ledger:
             self._plans = 0
 
     def summaries(self) -> tuple[Summary, ...]:
-        """What the newest commits knew, the newest first; one Spark job. The newest one is the summary from now on."""
+        """What the newest commits knew, the newest first; one Spark job.
+
+        The newest one is the summary from now on: of those that know the newest plan, for a run may end after another
+        plan began to rule.
+        """
         if self._find() is None:
             return ()
         found = self._summaries(f" LIMIT {_NEWEST}") or self._summaries("")
         if found:
-            self.summary = found[0]
+            self.summary = max(found, key=attrgetter("switched"))
         return found
 
     def save_states(self, run: str) -> None:
@@ -250,7 +259,7 @@ class Ledger:
             return
         if self._plans is None:
             self.load_plan()
-        self.summary = replace(self.summary, plan=digested(text))
+        self.summary = replace(self.summary, plan=digested(text), switched=1 + (self._plans or 0))
         self._add(_PLAN, _Note("plan", self._plans or 0, "", text))
         self._plans = (self._plans or 0) + 1
         self._publish("plan.json", text)

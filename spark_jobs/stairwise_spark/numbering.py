@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from stairwise_spark.changes import Listing, listing_of
-from stairwise_spark.coverage import State
+from stairwise_spark.coverage import EXPIRED, State
 from stairwise_spark.ledger import Ledger
 from stairwise_spark.source import FILES, PinnedSource
 
@@ -15,9 +15,8 @@ def numbered(source: PinnedSource, ledger: Ledger, states: Mapping[str, State]) 
     if source.version is not None:
         return source.version, None
     if source.identity != FILES:
-        return 1 + max(
-            (each.version for state in states.values() for each in state.coverage.stretches), default=0
-        ), None
+        known = (each.version for state in states.values() for each in state.coverage.stretches)
+        return 1 + max((version for version in known if version < EXPIRED), default=0), None
     newest = ledger.newest_listing()
     if newest is None:
         return 1, listing_of(source)

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField
 
 from stairwise_spark.coverage import Claim
+from stairwise_spark.delta_log import described
 from stairwise_spark.errors import condition
 from stairwise_spark.names import column, quoted
 from stairwise_spark.session import sql
@@ -50,11 +51,16 @@ def comment_column(table: TierTable, name: str, comment: str) -> None:
 
 
 def take_columns(table: TierTable, names: Sequence[str]) -> None:
-    """The table has these columns no more: what is left of its rows is written anew, in one commit."""
+    """The table has these columns no more: what is left of its rows is written anew, in one commit.
+
+    It stays partitioned as it was. Its bounds are never NULL, but Delta Lake forgets in this that they must not be.
+    """
     gone = {name.lower() for name in names}
     kept: list[str] = [name for name in table.now().columns if name.lower() not in gone]
     rows: DataFrame = table.now().select(*map(column, kept))
-    rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(table.location)
+    partitions = described(table.spark, table.place.identifier).partitions
+    writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+    writer.partitionBy(*partitions).save(table.location)
 
 
 def empty(table: TierTable, definition: Definition, claim: Claim) -> None:
@@ -66,11 +72,7 @@ def empty(table: TierTable, definition: Definition, claim: Claim) -> None:
 
 def empty_window(table: TierTable, tier: str, claim: Claim) -> None:
     """The rows of one tier go from a table that several share."""
-    with _noted(table.spark, claim):
-        sql(table.spark, f"DELETE FROM {table.place.identifier} WHERE window = {literal(tier)}")  # noqa: S608 - quoted
-        # If there was no row, that was no commit, and the claim has to be in one.
-        mark = f"{literal(MARK)} = {literal(table.mark)}"
-        sql(table.spark, f"ALTER TABLE {table.place.identifier} SET TBLPROPERTIES ({mark})")
+    _delete(table, f" WHERE window = {literal(tier)}", claim)
 
 
 def can_move(place: Place) -> bool:
@@ -87,15 +89,26 @@ def move(spark: SparkSession, old: Place, new: Place) -> None:
         sql(spark, f"ALTER TABLE {old.identifier} RENAME TO {new.identifier}")
 
 
-def remove(table: TierTable) -> None:
-    """The table is gone; of a path elsewhere, whoever keeps the store removes the folder, which has no rows."""
+def remove(table: TierTable, claim: Claim) -> None:
+    """The table is gone; of a path elsewhere, whoever keeps the store removes the folder, which has no rows.
+
+    Should the tier be declared again before, its claims are worth nothing: the claim says that it was emptied.
+    """
     folder = _folder(table.place)
     if folder is not None:
         shutil.rmtree(folder)
     elif table.place.path is None:
         sql(table.spark, f"DROP TABLE {table.place.identifier}")
     else:
-        sql(table.spark, f"DELETE FROM {table.place.identifier}")  # noqa: S608 - quoted
+        _delete(table, "", claim)
+
+
+def _delete(table: TierTable, where: str, claim: Claim) -> None:
+    with _noted(table.spark, claim):
+        sql(table.spark, f"DELETE FROM {table.place.identifier}{where}")  # noqa: S608 - all of it quoted
+        # If there was no row, that was no commit, and the claim has to be in one.
+        mark = f"{literal(MARK)} = {literal(table.mark)}"
+        sql(table.spark, f"ALTER TABLE {table.place.identifier} SET TBLPROPERTIES ({mark})")
 
 
 def _folder(place: Place) -> Path | None:

@@ -36,6 +36,7 @@ class Reason(Enum):
     DUE = "ended, but not computed"
     DELAY = "ended less than the declared delay ago"
     OPEN = "not ended yet"
+    EXPIRED = "kept as long as is declared, and gone"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
@@ -43,7 +43,8 @@ class Target:
         Args:
             spark: A session in UTC.
             plan: Of the declaration.
-            source: The identity of the source: what was made of another one is doubtful. None: nobody has asked.
+            source: The identity of the source: what was made of another one is doubtful. None: nobody has asked, so it
+                is the one that the bookkeeping knows.
 
         Raises:
             ChangedError: The tables were filled with something else.
@@ -54,7 +55,11 @@ class Target:
             plan = going_on(storage.ledger.load_plan(), plan)
             storage = Storage.of(spark, plan, source)
             recorded: dict[str, int] = {}
-            for summary in storage.ledger.summaries():
+            summaries = storage.ledger.summaries()
+            if source is None:
+                wanted = replace(storage.wanted, source=storage.ledger.summary.source)
+                storage = replace(storage, wanted=wanted)
+            for summary in summaries:
                 for tier, known in summary.tiers.items():
                     if known.record is not None:
                         recorded[tier] = max(recorded.get(tier, 0), known.record.version)

@@ -16,7 +16,7 @@ from stairwise.windowing import Interval
 from stairwise.wording import label, parent_name, remarks, way
 from stairwise_spark.compute import held_by
 from stairwise_spark.contents import Entry
-from stairwise_spark.coverage import DOUBTFUL, Coverage
+from stairwise_spark.coverage import DOUBTFUL, EXPIRED, Coverage
 from stairwise_spark.errors import translating
 from stairwise_spark.histories import history
 from stairwise_spark.names import column
@@ -53,7 +53,7 @@ class Origin:
     @property
     def reflected(self) -> int | None:
         """The version of the source that it reflects, or a later one; None: nobody says."""
-        return self.version if self.version is not None and self.version > DOUBTFUL else None
+        return self.version if self.version is not None and DOUBTFUL < self.version < EXPIRED else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +158,7 @@ def _reason(coverage: Coverage, window: Interval, now: int, delay: int) -> Reaso
     """Why a window is not sealed; None if it is."""
     version = _version(coverage, window)
     if version is not None and version >= DOUBTFUL:
-        return Reason.DOUBTFUL if version == DOUBTFUL else None
+        return {DOUBTFUL: Reason.DOUBTFUL, EXPIRED: Reason.EXPIRED}.get(version)
     if window.end > now:
         return Reason.OPEN
     return Reason.DELAY if window.end > now - delay else Reason.DUE

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from stairwise import cli
 from stairwise.arguments import ENGINE_COMMANDS, OWN_COMMANDS
 from stairwise.cli import main
 from stairwise.codec import decode_plan
@@ -561,3 +562,14 @@ def test_no_file_is_overwritten_by_mistake(
     assert refused(capsys, "plan", str(declaration), "--out", "trips.yaml") == text
     assert refused(capsys, "plan", "--windows", "5m", "--out", "trips.yaml", "--svg", str(declaration)) == text
     assert declaration.read_text(encoding="utf-8") == DECLARATION
+
+
+def test_what_nobody_has_thought_of_is_a_failure_and_no_answer(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(_: object) -> int:
+        raise ValueError("nobody has thought of it")
+
+    monkeypatch.setattr(cli, "_run", broken)
+    assert main(["plan"]) == 3
+    assert "ValueError: nobody has thought of it" in capsys.readouterr().err

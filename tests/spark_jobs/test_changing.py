@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from stairwise import Options, Rollup, Source, TiersAllowed, optimize
+from stairwise.cli import main
 from stairwise.constants import Constants
 from stairwise.errors import ChangedError, UsageError
 from stairwise.evolution import Action, Permission
@@ -18,12 +19,13 @@ from stairwise.json_fields import Json
 from stairwise.rollup import DeclaredWindow, Estimates, Layout
 from stairwise.tiers import Kind
 from stairwise.windowing import Interval
-from stairwise_spark import contents
+from stairwise_spark import contents, reshaping
 from stairwise_spark.changing import apply
+from stairwise_spark.delta_log import described
 from stairwise_spark.difference import Applied, difference
 from stairwise_spark.due import BEGINNING
 from stairwise_spark.engine import History, Request, run
-from stairwise_spark.report import ChunkDone, RunReport
+from stairwise_spark.report import ChunkBegun, ChunkDone, RunReport
 from stairwise_spark.scope import Due
 from stairwise_spark.session import having
 from stairwise_spark.verify import Check, verify
@@ -228,6 +230,7 @@ def test_what_nobody_can_supply_is_filled_from_the_events_and_what_goes_has_to_b
     world.changed(wanted, frozenset({Permission.DROP}))
     assert not Path(str(world.rollup.target), "1h").exists()
     assert not [name for name in world.columns("6h") if "revenue" in name or "_sum_fare" in name]
+    assert described(world.spark, f"delta.`{world.rollup.target}/6h`").partitions == ("_part",)
 
     wanted = with_aggregates(wanted, paid="avg(tip)")
     with pytest.raises(
@@ -289,6 +292,96 @@ def test_in_one_table_too(world: World) -> None:
     )
     world.changed(wanted, BOTH)
     world.check(wanted)
+    table = f"delta.`{world.rollup.target}`"
+    assert described(world.spark, table).partitions == ("_part", "window")
+    again = but(wanted, windows=("10m", DeclaredWindow.parse("2h", name="two"), *wanted.windows[2:]))
+    found = difference(world.spark, again)
+    (renamed,) = found.evolution.of(Action.RENAME)
+    assert found.price(renamed).rows == 4 * 12 * DAYS  # in one table, rows have their window's name
+    apply(world.spark, found)
+    windows = world.spark.table(table).select("window").distinct()
+    assert {row["window"] for row in windows.collect()} == {"10m", "two", "hourly"}
+    world.check(again)
+    fewer = but(again, aggregates={"trips": "count()"})
+    world.changed(fewer, BOTH)
+    world.check(fewer)
+    assert described(world.spark, table).partitions == ("_part", "window")
+
+
+@pytest.mark.parametrize("layout", list(Layout))
+def test_windows_that_have_not_ended_are_marked_from_then_on(world: World, layout: Layout) -> None:
+    first = but(world.rollup, layout=layout)
+    world.fill(first)
+    wanted = but(first, partial=True)
+    with pytest.raises(ChangedError, match="fill is_partial"):
+        world.fill(wanted)
+    done = world.changed(wanted)
+    assert actions(done) == [("fill", "is_partial", "its own states")]
+    assert read(done) == 0
+    place = world.rollup.target if layout is Layout.ONE_TABLE else f"{world.rollup.target}/6h"
+    rows = world.spark.table(f"delta.`{place}`")
+    assert rows.where("is_partial IS NULL").isEmpty()
+    world.check(wanted)
+    with pytest.raises(UsageError, match="drop is_partial"):
+        world.changed(first)
+    world.changed(first, frozenset({Permission.DROP}))
+    world.check(first)
+
+
+def test_a_run_that_began_before_the_switch_does_not_bring_the_old_plan_back(world: World) -> None:
+    world.fill()
+    world.add(range(24 * DAYS, 24 * DAYS + 8))
+    wanted = with_aggregates(with_windows(world.rollup, "10m", "1h", "2h", "6h"), most="max(tip)")
+    ran = False
+
+    def meanwhile(event: object) -> None:
+        nonlocal ran
+        if isinstance(event, ChunkBegun) and not ran:
+            ran = True
+            world.changed(wanted)
+
+    run(world.spark, optimize(world.rollup), Request(span=Due()), progress=meanwhile)
+    assert ran
+    with pytest.raises(ChangedError, match="drop"):
+        world.fill(world.rollup)
+    assert not difference(world.spark, wanted).is_anything
+    world.fill(wanted)
+    world.check(wanted)
+
+
+def test_what_only_adds_is_done_before_a_run_that_is_told_so(world: World) -> None:
+    world.fill()
+    wanted = with_windows(world.rollup, "10m", "1h", "2h", "6h")
+    file = Path(str(world.rollup.target)).parent / "trips.yaml"
+    file.write_text(wanted.to_yaml(), encoding="utf-8")
+    assert main(["run", str(file)]) == 2
+    assert main(["run", str(file), "--apply-additive"]) == 0
+    world.check(wanted)
+    file.write_text(with_windows(wanted, "10m", "2h", "6h").to_yaml(), encoding="utf-8")
+    assert main(["run", str(file), "--apply-additive"]) == 2
+    assert Path(str(world.rollup.target), "1h").exists()
+
+
+def test_history_that_the_source_has_dropped_is_not_rebuilt_by_the_way(world: World) -> None:
+    first = but(world.rollup, source=but(world.rollup.source, retain="30 days"))
+    world.fill(first)
+    anew = but(first, windows=("10m", DeclaredWindow.parse("2h", name="1h"), DeclaredWindow.parse("6h", name="long")))
+    with pytest.raises(UsageError, match=r"rename long .* would lose what was before"):
+        world.changed(anew, BOTH)
+    other = with_aggregates(first, paid="sum(fare)")
+    with pytest.raises(UsageError, match=r"takes another name"):
+        world.changed(other, BOTH)
+    world.changed(but(first, windows=("10m", "1h", DeclaredWindow.parse("6h", name="long"))))
+
+
+def test_what_was_dropped_in_a_store_is_made_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There, a table that is removed is an empty one, and what it claimed is worth nothing."""
+    world.fill()
+    monkeypatch.setattr(reshaping, "_folder", lambda _: None)
+    world.changed(with_windows(world.rollup, "10m", "6h"), frozenset({Permission.DROP}))
+    assert world.spark.table(f"delta.`{world.rollup.target}/1h`").isEmpty()
+    world.changed(world.rollup)
+    world.check(world.rollup)
 
 
 def test_a_helper_that_is_declared_now_is_taken_as_it_is(world: World) -> None:
