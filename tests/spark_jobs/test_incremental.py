@@ -13,12 +13,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from stairwise import Rollup, Source, optimize
-from stairwise.rollup import Estimates
+from stairwise.rollup import DeclaredWindow, Estimates
 from stairwise.span import Lookback, Span
 from stairwise.windowing import Interval
+from stairwise_spark.coverage import expired, trusted
 from stairwise_spark.engine import Due, Request, run
 from stairwise_spark.errors import DeletesError
+from stairwise_spark.maintain import Upkeep, maintain
 from stairwise_spark.report import RunReport
+from stairwise_spark.spans import hull
+from stairwise_spark.storage import Storage
 from tests.spark_jobs import oracle
 
 pytestmark = pytest.mark.spark
@@ -233,6 +237,24 @@ def test_sources_without_a_log(small: Life, kind: str) -> None:
         assert not life.run(31).wrote_anything
 
 
+def test_what_has_expired_is_no_version_of_a_source(small: Life) -> None:
+    """One without versions gets numbers of our own; a claim of more than what expired counts for nothing."""
+    rollup = replace(
+        small.rollup,
+        source=Source(sql=f"SELECT * FROM parquet.`{small.path}`", time="at"),  # noqa: S608 - a path of this test
+        lookback=(Lookback.parse("12h every run"),),
+        windows=(DeclaredWindow.parse("10m", retain="6 days"), DeclaredWindow.parse("1h")),
+    )
+    life, plan = Life(small.spark, rollup), optimize(rollup)
+    for hour in range(30, 33):
+        life.events([(0 if hour == 30 else hour - 1, hour)], 600, 3).write.mode("append").parquet(small.path)
+        life.run(hour)
+    coverage = {tier: state.coverage for tier, state in Storage.of(small.spark, plan).states().items()}
+    assert hull(trusted(coverage["1h"])).end == FIRST + 32 * HOUR
+    assert expired(coverage["10m"])
+    assert {each.version for each in coverage["1h"].stretches} <= {1, 2, 3}
+
+
 def test_only_who_looked_at_everything_has_looked_back(small: Life) -> None:
     rollup = replace(
         small.rollup,
@@ -259,6 +281,20 @@ def test_a_source_that_was_made_anew_is_another_one(small: Life) -> None:
         small.run(10)
     small.run(10, accepts_deletes=True)
     small.check(10)
+
+
+def test_housekeeping_does_not_believe_what_was_claimed_of_a_source_that_is_gone(small: Life) -> None:
+    for end in (4, 8, 12):
+        small.append((end - 4, end))
+        small.run(end)
+    shutil.rmtree(small.path)
+    small.append((0, 12), every=1200)
+    plan = optimize(small.rollup)
+    part = Request(span=Interval(FIRST, FIRST + 2 * HOUR), accepts_deletes=True)
+    assert run(small.spark, plan, part).wrote_anything
+    maintain(small.spark, plan, Upkeep(vacuum=True))  # which sums up what the logs say
+    assert small.run(12, accepts_deletes=True).wrote_anything
+    small.check(12)
 
 
 def test_ranges_side_by_side_all_end_well_and_compute_once(small: Life) -> None:
