@@ -145,6 +145,12 @@ def evolved(running: Plan, goal: Plan) -> Evolution:
     return Evolution(running=running, goal=goal, changes=changes)
 
 
+def left_over(tier: str) -> Change:
+    """What is to become of a window that no plan has any more, though there are rows of it."""
+    why = "it was taken away by a change that did not end"
+    return Change(action=Action.DROP, tier=tier, needs=Permission.DROP, why=why)
+
+
 def called(plan: Plan, names: Mapping[str, str]) -> Plan:
     """The same plan, in which some declared tiers have other names."""
 

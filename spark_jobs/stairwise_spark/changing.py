@@ -31,7 +31,7 @@ from stairwise.windowing import Interval
 from stairwise_spark import engine
 from stairwise_spark.applied import changed
 from stairwise_spark.compute import IS_PARTIAL, Content, events, schemas
-from stairwise_spark.coverage import Claim, Coverage, State, trusted
+from stairwise_spark.coverage import DOUBTFUL, EXPIRED, Claim, Coverage, State, trusted
 from stairwise_spark.difference import Applied, Difference, difference
 from stairwise_spark.errors import BusyError, translating
 from stairwise_spark.expressions import argument_types, direct, lowered
@@ -221,9 +221,10 @@ class _Change:
     def done(self) -> None:
         """All of it."""
         if Permission.REBUILD in self.evolution.needed:
-            self._switch(self._storage(), {})
+            # Before the switch: whoever is killed until then leaves a change that is still to be done, all of it.
             self._emptied()
             self._reshaped()
+            self._switch(self._storage(), {})
             self._filled(self.goal)
         else:
             self._added()
@@ -332,8 +333,9 @@ class _Change:
 
     @property
     def _span(self) -> Interval:
-        """As far as tables were filled."""
-        return hull(joined(span for state in self.states.values() for span in trusted(state.coverage)))
+        """As far as tables were filled, also with what is doubtful since the goal rules."""
+        known = (each for state in self.states.values() for each in state.coverage.stretches)
+        return hull(joined(Interval(each.start, each.end) for each in known if DOUBTFUL <= each.version < EXPIRED))
 
     def _is_any_left(self) -> bool:
         """Whether runs of the old declaration have written windows that are not as the new one has them."""
@@ -447,7 +449,7 @@ class _Change:
         for tier, kind in self.found.leftovers.items():
             table = TierTable.find(storage.spark, storage.place_of(tier, kind), self.found.rollup.name)
             if table is not None:
-                remove(table, self._emptying(storage, (tier,)))
+                self._taken(table, tier)
         for table, columns in _by_table(storage, self._schemas(self.goal)).items():
             partitions = {field.name for field in storage.arrangement.folders}
             superfluous = [name for name in table.now().columns if name not in {*columns, *partitions}]
@@ -463,12 +465,15 @@ class _Change:
         old = self.old.tables()
         for tier in tiers:
             if tier in old and tier not in self.moves.values():
-                claim = self._emptying(self.old, (tier,))
-                with translating(f"table {old[tier].place}"):
-                    if self.old.arrangement.is_shared:
-                        empty_window(old[tier], tier, claim)
-                    else:
-                        remove(old[tier], claim)
+                self._taken(old[tier], tier)
+
+    def _taken(self, table: TierTable, tier: str) -> None:
+        claim = self._emptying(self.old, (tier,))
+        with translating(f"table {table.place}"):
+            if self.old.arrangement.is_shared:
+                empty_window(table, tier, claim)
+            else:
+                remove(table, claim)
 
 
 def _tier(change: Change) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
@@ -13,7 +13,7 @@ from stairwise import Options, optimize
 from stairwise.codec import decode_plan
 from stairwise.constants import Constants
 from stairwise.cost import Cost
-from stairwise.evolution import Action, Change, Evolution, Origin, evolved
+from stairwise.evolution import Action, Change, Evolution, Origin, evolved, left_over
 from stairwise.json_fields import Json
 from stairwise.plan import Plan
 from stairwise.quantity import counted, length_of_time, quantity, size
@@ -274,21 +274,31 @@ def difference(spark: SparkSession, rollup: Rollup, options: Options | None = No
         held = _held(there, recalled)
         found = replanned(running, rollup, chosen, held_s=_length(held))
         evolution = evolved(running, found.plan)
-        leftovers = _leftovers(there, evolution)
+        leftovers = _leftovers(there, evolution, recalled)
+        # A helper that is not needed any more is left alone until something is dropped.
+        windows = [tier for tier, kind in leftovers.items() if kind is Kind.DECLARED]
+        evolution = replace(evolution, changes=(*evolution.changes, *map(left_over, windows)))
     filling = {fill.tier: fill.cost for fill in found.anew}
     return Difference(
         rollup=rollup, evolution=evolution, holds=held, filling=filling, why=found.why, leftovers=leftovers
     )
 
 
-def _leftovers(there: Storage, evolution: Evolution) -> dict[str, Kind]:
-    """Tiers that neither plan has, but that have tables of their own still."""
+def _leftovers(
+    there: Storage, evolution: Evolution, recalled: Mapping[TierTable, tuple[Part, ...] | None]
+) -> dict[str, Kind]:
+    """Tiers that neither plan has, but that have tables of their own still, or rows in one of all declared tiers."""
     plans = [evolution.goal, *([] if evolution.running is None else [evolution.running])]
     names = {step.tier.name for plan in plans for step in plan.steps} | {*there.ledger.summary.moves.values()}
+    if there.arrangement.is_shared:
+        found = ((table, part) for table, parts in recalled.items() for part in parts or ())
+        declared = {there.place(tier) for tier, each in there.tiers.items() if each.kind is Kind.DECLARED}
+        windows = {part.window for table, part in found if table.place in declared and part.rows != 0}
+        return dict.fromkeys(sorted(window for window in windows if window and window not in names), Kind.DECLARED)
     return {
         tier: kind
         for tier in there.ledger.summary.tiers
-        if tier not in names and not there.arrangement.is_shared
+        if tier not in names
         for kind in (Kind.DECLARED, Kind.FACTOR)
         if TierTable.find(there.spark, there.place_of(tier, kind), there.rollup.name) is not None
     }

@@ -374,10 +374,44 @@ def test_history_that_the_source_has_dropped_is_not_rebuilt_by_the_way(world: Wo
     world.changed(but(first, windows=("10m", "1h", DeclaredWindow.parse("6h", name="long"))))
 
 
+KILLS = (
+    *((Layout.TABLES, step) for step in ("_emptied", "_reshaped", "_switch", "_filled", "_gone")),
+    *((Layout.ONE_TABLE, step) for step in ("_reshaped", "_gone")),
+)
+
+
+@pytest.mark.parametrize(("layout", "step"), KILLS)
+def test_whoever_is_killed_while_things_go_is_followed_by_one_who_goes_on(
+    world: World, monkeypatch: pytest.MonkeyPatch, layout: Layout, step: str
+) -> None:
+    first = but(world.rollup, layout=layout)
+    world.fill(first)
+    wanted = but(with_aggregates(first, paid="avg(tip)"), windows=("10m", "1h"))
+
+    def dies(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(f"stairwise_spark.changing._Change.{step}", dies)  # between any two steps
+        with pytest.raises(KeyboardInterrupt):
+            world.changed(wanted, BOTH)
+    assert difference(world.spark, wanted).is_anything
+    world.changed(wanted, BOTH)
+    world.check(wanted)
+    if layout is Layout.ONE_TABLE:
+        assert world.spark.table(f"delta.`{world.rollup.target}`").where("window = '6h'").isEmpty()
+    else:
+        assert not Path(str(world.rollup.target), "6h").exists()
+
+
 def test_what_was_dropped_in_a_store_is_made_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """There, a table that is removed is an empty one, and what it claimed is worth nothing."""
     world.fill()
-    monkeypatch.setattr(reshaping, "_folder", lambda _: None)
+
+    def elsewhere(_: object) -> None:
+        """No folder of this machine."""
+
+    monkeypatch.setattr(reshaping, "_folder", elsewhere)
     world.changed(with_windows(world.rollup, "10m", "6h"), frozenset({Permission.DROP}))
     assert world.spark.table(f"delta.`{world.rollup.target}/1h`").isEmpty()
     world.changed(world.rollup)
