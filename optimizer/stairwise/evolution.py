@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from stairwise.aggregate import Aggregate, Sharing, partial_columns
-from stairwise.errors import PlanError
+from stairwise.errors import PlanError, UsageError
 from stairwise.meaning import Meaning
 from stairwise.plan import Plan, Step
 from stairwise.rollup import Rollup
@@ -123,11 +123,49 @@ class Evolution:
 
 
 def is_idle(change: Change) -> bool:
-    """Whether it is about a helper that is merely not needed any more."""
-    return change.action is Action.DROP and change.column is None and change.why == _UNREAD
+    """Whether it is about what is merely not needed any more: a helper, or what a change has left that did not end."""
+    return change.action is Action.DROP and change.column is None and change.why in {_UNREAD, _LEFT_OVER}
 
 
 _UNREAD = "no tier reads it any more"
+_LEFT_OVER = "it was taken away by a change that did not end"
+
+
+def check_allowed(evolution: Evolution, allowed: frozenset[Permission]) -> None:
+    """Refuse what takes something away that nobody has allowed to go, or that would go though it need not.
+
+    Raises:
+        UsageError: Something is not allowed.
+    """
+    refused = [each for each in evolution.changes if each.needs not in {None, *allowed} and not is_idle(each)]
+    if refused:
+        listed = ", ".join(f"{each.action.value} {each.column or each.tier} ({each.why})" for each in refused)
+        wanted = " ".join(sorted({each.needs.value for each in refused if each.needs is not None}))
+        raise UsageError(
+            f"rollup '{evolution.goal.rollup}': not allowed: {listed}.",
+            hint=f"add {wanted} if that is what you want.",
+            needs=wanted,
+        )
+    _check_history(evolution)
+
+
+def _check_history(evolution: Evolution) -> None:
+    """Refuse to make anew at once what could be kept, where the source does not have all of it any more.
+
+    Raises:
+        UsageError: Something is renamed or filled beside what is rebuilt, or a column means something else.
+    """
+    rollup = evolution.goal.declaration
+    if rollup is None or rollup.source.retain is None or Permission.REBUILD not in evolution.needed:
+        return
+    others = [each for each in evolution.changes if each.action in {Action.RENAME, Action.FILL}]
+    if others:
+        listed = ", ".join(f"{each.action.value} {each.column or each.tier} ({each.why})" for each in others)
+        raise UsageError(
+            f"rollup '{evolution.goal.rollup}': the source keeps its rows for {rollup.source.retain}, so {listed} "
+            "would lose what was before, together with a rebuild.",
+            hint="apply that by itself first; a column that is to mean something else takes another name.",
+        )
 
 
 def evolved(running: Plan, goal: Plan) -> Evolution:
@@ -147,8 +185,7 @@ def evolved(running: Plan, goal: Plan) -> Evolution:
 
 def left_over(tier: str) -> Change:
     """What is to become of a window that no plan has any more, though there are rows of it."""
-    why = "it was taken away by a change that did not end"
-    return Change(action=Action.DROP, tier=tier, needs=Permission.DROP, why=why)
+    return Change(action=Action.DROP, tier=tier, needs=Permission.DROP, why=_LEFT_OVER)
 
 
 def called(plan: Plan, names: Mapping[str, str]) -> Plan:

@@ -11,7 +11,7 @@ from stairwise import Options, Rollup
 from stairwise.arguments import add_constants
 from stairwise.calibration import chosen
 from stairwise.codec import to_json
-from stairwise.evolution import Permission
+from stairwise.evolution import Permission, check_allowed
 from stairwise_spark.proof_commands import Given as Asked
 from stairwise_spark.proof_commands import add_answer, answered, file_parser
 
@@ -77,7 +77,6 @@ def apply(arguments: Sequence[str]) -> int:
 
     def answer() -> int:
         from stairwise_spark.changing import apply as carried_out
-        from stairwise_spark.changing import check_allowed
         from stairwise_spark.difference import Applied
         from stairwise_spark.terminal import Display
 

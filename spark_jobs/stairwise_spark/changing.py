@@ -21,7 +21,7 @@ from pyspark.sql.types import StructField, StructType
 
 from stairwise.codec import encode_plan, to_json
 from stairwise.errors import UsageError
-from stairwise.evolution import Action, Change, Evolution, Origin, Permission, called, is_idle
+from stairwise.evolution import MARK, Action, Change, Evolution, Origin, Permission, called, check_allowed, is_idle
 from stairwise.instant import format_instant
 from stairwise.options import Options
 from stairwise.plan import Plan
@@ -39,9 +39,18 @@ from stairwise_spark.grid import within
 from stairwise_spark.ledger import Known, new_run
 from stairwise_spark.names import column
 from stairwise_spark.report import Progress, RunReport, silent
-from stairwise_spark.reshaping import add_columns, can_move, comment_column, empty, empty_window, remove, take_columns
+from stairwise_spark.reshaping import (
+    add_columns,
+    can_move,
+    comment_column,
+    empty,
+    empty_window,
+    fill_column,
+    remove,
+    take_columns,
+)
 from stairwise_spark.rows import Rows
-from stairwise_spark.scope import Request
+from stairwise_spark.scope import History, Request
 from stairwise_spark.source import PinnedSource, open_source
 from stairwise_spark.spans import Spans, hull, joined, without
 from stairwise_spark.storage import Storage
@@ -68,7 +77,6 @@ def apply(
         RunError: It could not be done; what was done until then stays, and is not done again.
     """
     check_allowed(found.evolution, allowed)
-    _check_history(found.evolution, found.rollup)
     running = found.evolution.running
     if (
         running is not None
@@ -109,41 +117,6 @@ def apply_additive(spark: SparkSession, rollup: Rollup, options: Options, progre
     if not found.evolution.is_additive:
         raise changed(found.evolution)
     apply(spark, found, progress=progress)
-
-
-def check_allowed(evolution: Evolution, allowed: frozenset[Permission]) -> None:
-    """Refuse what takes something away that nobody has allowed to go.
-
-    Raises:
-        UsageError: Something is not allowed.
-    """
-    refused = [each for each in evolution.changes if each.needs not in {None, *allowed} and not is_idle(each)]
-    if refused:
-        listed = ", ".join(f"{each.action.value} {each.column or each.tier} ({each.why})" for each in refused)
-        wanted = " ".join(sorted({each.needs.value for each in refused if each.needs is not None}))
-        raise UsageError(
-            f"rollup '{evolution.goal.rollup}': not allowed: {listed}.",
-            hint=f"add {wanted} if that is what you want.",
-            needs=wanted,
-        )
-
-
-def _check_history(evolution: Evolution, rollup: Rollup) -> None:
-    """Refuse to make anew at once what could be kept, where the source does not have all of it any more.
-
-    Raises:
-        UsageError: Something is renamed or filled beside what is rebuilt, or a column means something else.
-    """
-    if rollup.source.retain is None or Permission.REBUILD not in evolution.needed:
-        return
-    others = [each for each in evolution.changes if each.action in {Action.RENAME, Action.FILL}]
-    if others:
-        listed = ", ".join(f"{each.action.value} {each.column or each.tier} ({each.why})" for each in others)
-        raise UsageError(
-            f"rollup '{evolution.goal.rollup}': the source keeps its rows for {rollup.source.retain}, so {listed} "
-            "would lose what was before, together with a rebuild.",
-            hint="apply that by itself first; a column that is to mean something else takes another name.",
-        )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -226,6 +199,7 @@ class _Change:
             self._reshaped()
             self._switch(self._storage(), {})
             self._filled(self.goal)
+            self._gone(self._superseded(self._storage()))
         else:
             self._added()
             if self._is_any_left():
@@ -246,7 +220,8 @@ class _Change:
         self._filled(ahead, storage)
         valid_from = self._left_behind(ahead, storage)
         self._switch(storage, self.moves, valid_from)
-        self._gone([str(each.origin) for each in self.evolution.of(Action.RENAME)])
+        self._marked(storage)
+        self._gone(tier for tier in self._superseded(storage) if tier not in self.moves.values())
 
     def _storage(self) -> Storage:
         """The tables as the goal has them."""
@@ -326,16 +301,17 @@ class _Change:
 
     def _filled(self, plan: Plan, ahead: Storage | None = None) -> None:
         """What is due under a plan is made, as far as tables were filled; before the plan rules, if these are given."""
-        if self._span.start >= self._span.end:
+        is_empty = self._span.start >= self._span.end
+        if is_empty and not self.evolution.of(Action.REBUILD):
             return
-        request = Request(span=self._span, is_ahead=ahead is not None)
+        # How far tables were filled is not known any more if somebody was killed who had emptied them.
+        request = Request(span=History() if is_empty else self._span, is_ahead=ahead is not None)
         self.runs.append(engine.run(self.old.spark, plan, request, self.progress, there=ahead))
 
     @property
     def _span(self) -> Interval:
         """As far as tables were filled, also with what is doubtful since the goal rules."""
-        known = (each for state in self.states.values() for each in state.coverage.stretches)
-        return hull(joined(Interval(each.start, each.end) for each in known if DOUBTFUL <= each.version < EXPIRED))
+        return hull(joined(span for state in self.states.values() for span in _known(state.coverage)))
 
     def _is_any_left(self) -> bool:
         """Whether runs of the old declaration have written windows that are not as the new one has them."""
@@ -354,7 +330,8 @@ class _Change:
         What was known of these windows is known of them under the new plan.
         """
         lost: Mapping[str, Spans] = self.runs[-1].lost if self.runs else {}
-        columns = [each.column for each in self.evolution.of(Action.FILL) if each.column is not None]
+        filled = (each.column for each in self.evolution.of(Action.FILL))
+        columns = [name for name in filled if name is not None and name != MARK]
         if not lost or not columns:
             return {}
         roots = [step.tier for step in ahead.steps if step.reads is None and step.tier.name in lost]
@@ -460,11 +437,30 @@ class _Change:
         storage.ledger.summary = replace(storage.ledger.summary, tiers=kept)
         storage.record(self.run, {})
 
+    def _superseded(self, storage: Storage) -> tuple[str, ...]:
+        """What tiers were called of which all that was there is there under other names."""
+        renamed = {str(each.origin): _tier(each) for each in self.evolution.of(Action.RENAME)}
+        now = storage.states() if renamed else {}
+        return tuple(
+            old
+            for old, new in renamed.items()
+            if new in now and old in self.states
+            if not without(_known(self.states[old].coverage), trusted(now[new].coverage))
+        )
+
+    def _marked(self, storage: Storage) -> None:
+        """What runs of the old declaration have written meanwhile is marked as windows that have ended, as it is."""
+        if any(each.column == MARK for each in self.evolution.of(Action.FILL)):
+            for table in dict.fromkeys(storage.tables().values()):
+                if MARK in table.now().columns:
+                    with translating(f"table {table.place}"):
+                        fill_column(table, MARK, "false")
+
     def _gone(self, tiers: Iterable[str]) -> None:
-        """Tiers of the running plan have no rows any more, but for those whose tables were moved."""
+        """Tiers of the running plan have no rows any more."""
         old = self.old.tables()
         for tier in tiers:
-            if tier in old and tier not in self.moves.values():
+            if tier in old:
                 self._taken(old[tier], tier)
 
     def _taken(self, table: TierTable, tier: str) -> None:
@@ -474,6 +470,12 @@ class _Change:
                 empty_window(table, tier, claim)
             else:
                 remove(table, claim)
+
+
+def _known(coverage: Coverage) -> Spans:
+    """The ranges that were filled, whatever is thought of them by now."""
+    known = (each for each in coverage.stretches if DOUBTFUL <= each.version < EXPIRED)
+    return joined(Interval(each.start, each.end) for each in known)
 
 
 def _tier(change: Change) -> str:

@@ -289,18 +289,22 @@ def _leftovers(
 ) -> dict[str, Kind]:
     """Tiers that neither plan has, but that have tables of their own still, or rows in one of all declared tiers."""
     plans = [evolution.goal, *([] if evolution.running is None else [evolution.running])]
-    names = {step.tier.name for plan in plans for step in plan.steps} | {*there.ledger.summary.moves.values()}
+    used = [*(step.tier.name for plan in plans for step in plan.steps), *there.ledger.summary.moves.values()]
+    names = {name.lower() for name in used}  # as catalogs have it
     if there.arrangement.is_shared:
         found = ((table, part) for table, parts in recalled.items() for part in parts or ())
         declared = {there.place(tier) for tier, each in there.tiers.items() if each.kind is Kind.DECLARED}
         windows = {part.window for table, part in found if table.place in declared and part.rows != 0}
-        return dict.fromkeys(sorted(window for window in windows if window and window not in names), Kind.DECLARED)
+        return dict.fromkeys(
+            sorted(window for window in windows if window and window.lower() not in names), Kind.DECLARED
+        )
     return {
         tier: kind
         for tier in there.ledger.summary.tiers
-        if tier not in names
+        if tier.lower() not in names
         for kind in (Kind.DECLARED, Kind.FACTOR)
-        if TierTable.find(there.spark, there.place_of(tier, kind), there.rollup.name) is not None
+        if (table := TierTable.find(there.spark, there.place_of(tier, kind), there.rollup.name)) is not None
+        and together(contents(newest_files([table]))[table] or ()).files
     }
 
 

@@ -14,6 +14,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField
 
+from stairwise.evolution import MARK as UNFINISHED
 from stairwise_spark.coverage import Claim
 from stairwise_spark.delta_log import described
 from stairwise_spark.errors import condition
@@ -50,14 +51,24 @@ def comment_column(table: TierTable, name: str, comment: str) -> None:
     )
 
 
+def fill_column(table: TierTable, name: str, value: str) -> None:
+    """Where the column is NULL, it is this, as SQL has it."""
+    set_ = f"SET {quoted(name)} = {value} WHERE {quoted(name)} IS NULL"
+    sql(table.spark, f"UPDATE {table.place.identifier} {set_}")
+
+
 def take_columns(table: TierTable, names: Sequence[str]) -> None:
     """The table has these columns no more: what is left of its rows is written anew, in one commit.
+
+    Without the mark of windows that have not ended, these go too: nobody could tell them apart any more.
 
     It stays partitioned as it was. Its bounds are never NULL, but Delta Lake forgets in this that they must not be.
     """
     gone = {name.lower() for name in names}
     kept: list[str] = [name for name in table.now().columns if name.lower() not in gone]
-    rows: DataFrame = table.now().select(*map(column, kept))
+    whole = table.now()
+    ended = whole if UNFINISHED not in gone else whole.where(f"NOT coalesce({quoted(UNFINISHED)}, false)")
+    rows: DataFrame = ended.select(*map(column, kept))
     partitions = described(table.spark, table.place.identifier).partitions
     writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
     writer.partitionBy(*partitions).save(table.location)

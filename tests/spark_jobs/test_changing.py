@@ -322,9 +322,13 @@ def test_windows_that_have_not_ended_are_marked_from_then_on(world: World, layou
     rows = world.spark.table(f"delta.`{place}`")
     assert rows.where("is_partial IS NULL").isEmpty()
     world.check(wanted)
+    far = {"window_start": F.lit("2100-01-01").cast("timestamp"), "window_end": F.lit("2100-01-02").cast("timestamp")}
+    one = rows.limit(1).withColumns({**far, "is_partial": F.lit(1).cast("boolean")})
+    one.write.format("delta").mode("append").save(str(place))
     with pytest.raises(UsageError, match="drop is_partial"):
         world.changed(first)
     world.changed(first, frozenset({Permission.DROP}))
+    assert world.spark.table(f"delta.`{place}`").where("window_end > '2099-01-01'").isEmpty()
     world.check(first)
 
 
@@ -374,6 +378,32 @@ def test_history_that_the_source_has_dropped_is_not_rebuilt_by_the_way(world: Wo
     world.changed(but(first, windows=("10m", "1h", DeclaredWindow.parse("6h", name="long"))))
 
 
+def test_what_is_not_all_there_under_a_new_name_stays_under_the_old_one(world: World) -> None:
+    """In one table rows are copied; but not if the same change needs events, of which the source has dropped some."""
+    first = but(world.rollup, layout=Layout.ONE_TABLE, source=but(world.rollup.source, retain="30 days"))
+    world.fill(but(first, source=world.rollup.source))
+    renamed = but(first, windows=("10m", "1h", DeclaredWindow.parse("6h", name="long")))
+    applied = world.changed(with_aggregates(renamed, most="max(tip)"))
+    assert sum(len(spans) for each in applied.runs for spans in each.lost.values())
+    rows = world.spark.table(f"delta.`{world.rollup.target}`").where("window = '6h'")
+    assert rows.count() == 4 * 4 * DAYS
+    found = difference(world.spark, with_aggregates(renamed, most="max(tip)"))
+    assert [(each.action, each.tier, each.needs) for each in found.evolution.changes if each.action is Action.DROP] == [
+        (Action.DROP, "6h", Permission.DROP)
+    ]
+    assert found.evolution.is_additive
+
+
+def test_a_window_that_is_renamed_beside_a_rebuild_leaves_nothing_behind(world: World) -> None:
+    world.fill()
+    wanted = but(
+        world.rollup, windows=("10m", DeclaredWindow.parse("2h", name="1h"), DeclaredWindow.parse("6h", name="long"))
+    )
+    world.changed(wanted, frozenset({Permission.REBUILD}))
+    world.check(wanted)
+    assert not Path(str(world.rollup.target), "6h").exists()
+
+
 KILLS = (
     *((Layout.TABLES, step) for step in ("_emptied", "_reshaped", "_switch", "_filled", "_gone")),
     *((Layout.ONE_TABLE, step) for step in ("_reshaped", "_gone")),
@@ -387,6 +417,8 @@ def test_whoever_is_killed_while_things_go_is_followed_by_one_who_goes_on(
     first = but(world.rollup, layout=layout)
     world.fill(first)
     wanted = but(with_aggregates(first, paid="avg(tip)"), windows=("10m", "1h"))
+    if step == "_switch":
+        wanted = but(wanted, source=but(wanted.source, where="fare > 2"))  # so all tables are emptied before
 
     def dies(*_: object) -> None:
         raise KeyboardInterrupt
